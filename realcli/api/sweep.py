@@ -1,0 +1,278 @@
+"""BenchmarkSweep: what a person asks for. The CRD YAML is generated from these models (`realcli.api.crd`)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from realcli.api.base import Digest, DnsLabel, Duration, Frozen
+
+Mode = Literal["EXEC", "COLLAB"]
+MODES: tuple[Mode, ...] = ("COLLAB", "EXEC")  # sorted, as the ordinal needs them
+IMMUTABLE = "spec is immutable except suspend and parallelism; make a new sweep"
+
+
+class InsecureHttp(StrEnum):
+    """Whether a plain http:// endpoint may be used with a key."""
+
+    NEVER = "Never"
+    IN_CLUSTER = "InCluster"
+
+
+class Permissions(StrEnum):
+    """The agent program's permission mode."""
+
+    BYPASS = "Bypass"
+
+
+class UserMode(StrEnum):
+    """Who words the simulated user's messages."""
+
+    CANONICAL = "Canonical"
+
+
+class SecretKeyRef(Frozen):
+    """One key of a Secret in the sweep's namespace."""
+
+    name: DnsLabel = Field(description="Name of the Secret.")
+    key: Annotated[str, StringConstraints(min_length=1, max_length=253)] = Field(description="Key inside the Secret.")
+
+
+class SecretNameRef(Frozen):
+    """A Secret in the sweep's namespace."""
+
+    name: DnsLabel = Field(description="Name of the Secret.")
+
+
+class ApiKey(Frozen):
+    """Where a provider's key comes from."""
+
+    secret_ref: SecretKeyRef = Field(description="Key of a Secret in the sweep's namespace.")
+
+
+class Credentials(Frozen):
+    """S3 credentials: a Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, optionally AWS_SESSION_TOKEN and ca.crt."""
+
+    secret_ref: SecretNameRef = Field(description="Secret in the sweep's namespace.")
+
+
+class Endpoint(Frozen):
+    """One wire API of a model."""
+
+    url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$", max_length=512)] = Field(
+        description="Base URL, without /v1 for the Anthropic API."
+    )
+    api_key: ApiKey = Field(description="Key the gateway sends; the agent never holds it.")
+    insecure_http: InsecureHttp = Field(
+        default=InsecureHttp.NEVER,
+        description="InCluster allows http:// to a Service of this cluster; Never refuses http://.",
+    )
+
+
+class Endpoints(Frozen):
+    """The wire APIs a model is served on. claude-code needs anthropic."""
+
+    anthropic: Endpoint | None = Field(default=None, description="Anthropic Messages API.")
+
+
+class Model(Frozen):
+    """A model under test."""
+
+    name: DnsLabel = Field(description="Short name; part of the configuration's name.")
+    model: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(
+        description="Model id sent to the provider; any other id the agent asks for is mapped to it."
+    )
+    endpoints: Endpoints = Field(description="One endpoint per wire API.")
+
+
+class Agent(Frozen):
+    """An agent program under test."""
+
+    name: DnsLabel = Field(description="Short name; part of the configuration's name.")
+    program: Literal["claude-code"] | None = Field(default=None, description="Agent program; default: the name.")
+    version: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
+        default="2.1.140", description="Version of the program; an operator image must exist for it."
+    )
+    permissions: Permissions = Field(default=Permissions.BYPASS, description="Permission mode of the program.")
+
+    @property
+    def resolved_program(self) -> str:
+        """The program, which is the name where none is given."""
+        return self.program or self.name
+
+
+class Benchmark(Frozen):
+    """The published benchmark."""
+
+    source: Annotated[str, StringConstraints(pattern=r"^s3://[^/]+/.+[^/]$", max_length=512)] = Field(
+        description="s3://bucket/path of a published benchmark version (index.json and bundles/)."
+    )
+    digest: Digest | None = Field(default=None, description="Digest of index.json; refuse anything else.")
+
+
+class ModeLimits(Frozen):
+    """Limits of one mode."""
+
+    deadline: Duration = Field(description="Working time of the agent.")
+
+
+class Limits(Frozen):
+    """Limits of a trial. Agent time limits come from here only."""
+
+    turns: int = Field(default=600, ge=1, le=100000, description="Generation requests; request n+1 is refused.")
+    exec: ModeLimits = Field(default=ModeLimits(deadline="6h"), description="Limits of EXEC.")
+    collab: ModeLimits = Field(default=ModeLimits(deadline="10h"), description="Limits of COLLAB.")
+    wall_factor: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]?(\.[0-9]{1,3})?$")] = Field(
+        default="1.5", description="Wall limit = wallFactor x deadline."
+    )
+    pending: Duration = Field(default="1h", description="A pod must be scheduled within this time.")
+    setup: Duration = Field(default="15m", description="The agent must have started within this time of scheduling.")
+    verify: Duration = Field(default="30m", description="Upper bound of a task's tests; the task's own limit if smaller.")
+
+
+class SimulatedUser(Frozen):
+    """The simulated user of COLLAB."""
+
+    mode: UserMode = Field(default=UserMode.CANONICAL, description="Canonical: the script's texts verbatim, no model.")
+
+
+class Retry(Frozen):
+    """New attempts after invalid ones."""
+
+    infrastructure: int = Field(default=3, ge=0, le=10, description="New attempts after ends the agent cannot cause.")
+    backoff: Duration = Field(default="30s", description="Wait before a new attempt; doubled each time, at most 10m.")
+
+
+class Storage(Frozen):
+    """Where everything goes: an S3-compatible bucket."""
+
+    bucket: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] = Field(description="Bucket.")
+    prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._/-]*$", max_length=256)] = Field(
+        default="", description="Prefix inside the bucket."
+    )
+    endpoint: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$", max_length=512)] | None = Field(
+        default=None, description="S3 endpoint; default: AWS."
+    )
+    region: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
+        default="us-east-1", description="Region."
+    )
+    credentials: Credentials = Field(description="Credentials for the bucket; mounted into trusted containers alone.")
+
+
+class SweepSpec(Frozen):
+    """Specification of a sweep: benchmark x agents x models x modes x repeats."""
+
+    benchmark: Benchmark = Field(description="The published benchmark.")
+    agents: Annotated[list[Agent], Field(min_length=1, max_length=50, description="Agents; each runs with every model.")]
+    models: Annotated[list[Model], Field(min_length=1, max_length=50, description="Models; each runs with every agent.")]
+    modes: Annotated[
+        list[Mode],
+        Field(default=["EXEC", "COLLAB"], min_length=1, max_length=2, description="EXEC: whole task at once. COLLAB: with the simulated user."),
+    ]
+    repeats: int = Field(default=3, ge=1, le=100, description="Repeats of every (configuration, task, mode).")
+    limits: Limits = Field(default=Limits(), description="Limits of a trial.")
+    simulated_user: SimulatedUser = Field(default=SimulatedUser(), description="The simulated user of COLLAB.")
+    parallelism: int = Field(default=10, ge=1, le=5000, description="Trials that may have a pod at the same time. Mutable.")
+    retry: Retry = Field(default=Retry(), description="New attempts after invalid ones.")
+    suspend: bool = Field(default=False, description="True: no new pods; running trials finish. Mutable.")
+    storage: Storage = Field(description="Where everything goes.")
+
+
+class Condition(Frozen):
+    """A condition as in KEP-1623."""
+
+    type: Annotated[str, StringConstraints(max_length=316)] = Field(description="Type of the condition.")
+    status: Literal["True", "False", "Unknown"] = Field(description="True, False or Unknown.")
+    reason: Annotated[str, StringConstraints(pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$", max_length=1024)] = Field(
+        description="CamelCase reason."
+    )
+    message: Annotated[str, StringConstraints(max_length=32768)] = Field(default="", description="For people.")
+    last_transition_time: str = Field(description="When status last changed.", json_schema_extra={"format": "date-time"})
+    observed_generation: int | None = Field(default=None, ge=0, description="Generation the condition is about.")
+
+
+class ModeCounts(Frozen):
+    """Terminal trials of one mode."""
+
+    total: int = Field(default=0, description="Trials.")
+    sealed: int = Field(default=0, description="Valid trials.")
+    invalid: int = Field(default=0, description="Invalid trials.")
+
+
+class SweepCounts(Frozen):
+    """Counters of trials and groups. Never a list that grows with trials."""
+
+    total: int = Field(default=0, description="Trials of the plan.")
+    created: int = Field(default=0, description="Trials that exist.")
+    pending: int = Field(default=0, description="Trials not started, queued or between attempts, and those not created yet.")
+    working: int = Field(default=0, description="Trials in their work pod.")
+    verifying: int = Field(default=0, description="Trials in their verify pod.")
+    sealed: int = Field(default=0, description="Valid trials.")
+    invalid: int = Field(default=0, description="Invalid trials.")
+    exec: ModeCounts = Field(default=ModeCounts(), description="EXEC.")
+    collab: ModeCounts = Field(default=ModeCounts(), description="COLLAB.")
+    groups: int = Field(default=0, description="Groups (configuration, task) of the plan.")
+    groups_judged: int = Field(default=0, description="Groups judged.")
+
+
+class ScoreRow(Frozen):
+    """Scores of one configuration, as decimal strings; absent where undefined."""
+
+    configuration: str = Field(description="Configuration.")
+    r_exec: str | None = Field(default=None, description="R of EXEC.")
+    r_collab: str | None = Field(default=None, description="R of COLLAB.")
+    s: str | None = Field(default=None, description="S; ~ marks S_rate or a partial S.")
+    j: str | None = Field(default=None, description="J.")
+
+
+class SweepStatus(Frozen):
+    """Observed state of a sweep. A condition of type Complete, Failed … is the truth, `state` its summary."""
+
+    state: Literal["Planning", "Running", "Suspended", "Degraded", "Complete", "Incomplete", "Failed"] | None = Field(
+        default=None, description="Summary of the conditions."
+    )
+    observed_generation: int | None = Field(default=None, ge=0, description="Generation this status is about.")
+    conditions: Annotated[
+        list[Condition],
+        Field(default=[], max_length=16, description="Planned, Ready, Suspended, Complete, Failed."),
+    ]
+    counts: SweepCounts = Field(default=SweepCounts(), description="Counters.")
+    trials: str | None = Field(default=None, description="terminal/total, for the column.")
+    egress: Literal["Unenforced"] | None = Field(default=None, description="Unenforced: no network wall around the agent.")
+    plan_digest: Digest | None = Field(default=None, description="Digest of the frozen plan.")
+    lock_digest: Digest | None = Field(default=None, description="Digest of sweep.json in storage.")
+    storage_uri: str | None = Field(default=None, description="Where the sweep's files lie.")
+    report_uri: str | None = Field(default=None, description="Where the report lies.")
+    scores: Annotated[list[ScoreRow], Field(default=[], max_length=50, description="Scores, up to 50 configurations.")]
+    r_exec: str | None = Field(default=None, description="Column: R of EXEC where there is one configuration.")
+    r_collab: str | None = Field(default=None, description="Column: R of COLLAB.")
+    s: str | None = Field(default=None, description="Column: S.")
+    j: str | None = Field(default=None, description="Column: J.")
+
+
+class ObjectMeta(Frozen):
+    """The part of metadata the project reads."""
+
+    model_config = Frozen.model_config | {"extra": "ignore"}
+    name: str
+    namespace: str = "default"
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[dict[str, Any]] = []
+
+
+class BenchmarkSweep(Frozen):
+    """A sweep."""
+
+    api_version: Literal["realcli.dev/v1alpha1"] = "realcli.dev/v1alpha1"
+    kind: Literal["BenchmarkSweep"] = "BenchmarkSweep"
+    metadata: ObjectMeta
+    spec: SweepSpec
+    status: SweepStatus | None = None

@@ -1,0 +1,82 @@
+"""Trial: one repeat of (configuration, task, mode). Created by the operator, read by people."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from realcli.api.base import Digest, DnsLabel, Frozen
+from realcli.api.outcomes import Phase
+from realcli.api.sweep import Condition, Mode, ObjectMeta
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+
+
+class TrialSpec(Frozen):
+    """Which cell of the frozen plan this trial is. Immutable."""
+
+    sweep: DnsLabel = Field(description="Name of the sweep.")
+    plan_digest: Digest = Field(description="Digest of the frozen plan the ordinal refers to.")
+    ordinal: int = Field(ge=0, le=99999, description="Index in the product (task, repeat, configuration, mode), each sorted.")
+    configuration: Name = Field(description="<agent>.<model>.")
+    task: Name = Field(description="Task of the benchmark.")
+    mode: Mode = Field(description="EXEC or COLLAB.")
+    repeat: int = Field(ge=1, le=100, description="Repeat, from 1.")
+
+
+class Checks(Frozen):
+    """What the verifier's own summary says."""
+
+    passed: int = Field(ge=0, description="Checks passed.")
+    total: int = Field(ge=0, description="Checks run.")
+
+
+class Tokens(Frozen):
+    """Tokens as the gateway counted them."""
+
+    input: int = Field(default=0, ge=0, description="Uncached input tokens.")
+    cache_read: int = Field(default=0, ge=0, description="Input tokens read from the cache.")
+    cache_write: int = Field(default=0, ge=0, description="Input tokens written to the cache.")
+    output: int = Field(default=0, ge=0, description="Output tokens.")
+
+
+class TrialStatus(Frozen):
+    """Observed state of a trial. `phase` summarises; `reason` is the outcome, `work_end` how the work pod ended."""
+
+    phase: Phase = Field(default=Phase.PENDING, description="Pending, Queued, Working, Verifying, Sealed or Invalid.")
+    reason: str | None = Field(default=None, max_length=64, description="The outcome, or why it waits.")
+    message: str | None = Field(default=None, max_length=2048, description="For people: what happened and what to look at.")
+    observed_generation: int | None = Field(default=None, ge=0, description="Generation this status is about.")
+    conditions: Annotated[list[Condition], Field(default=[], max_length=16, description="Running, Sealed, Invalid.")]
+    work_end: str | None = Field(default=None, max_length=64, description="How the work pod of this attempt ended.")
+    attempt: int = Field(default=0, ge=0, description="Attempt this status is about, from 1; 0 before the first.")
+    invalid_attempts: int = Field(default=0, ge=0, description="Attempts that ended invalid.")
+    last_invalid_reason: str | None = Field(default=None, max_length=64, description="Why the last invalid attempt ended.")
+    verify_attempt: int = Field(default=0, ge=0, description="Verify pod of this attempt, from 1; 0 before the first.")
+    retry_after: str | None = Field(default=None, description="No new pod before this time.", json_schema_extra={"format": "date-time"})
+    pod: str | None = Field(default=None, max_length=253, description="The current or last pod.")
+    node: str | None = Field(default=None, max_length=253, description="Its node.")
+    started_at: str | None = Field(default=None, description="Start of the work pod.", json_schema_extra={"format": "date-time"})
+    ended_at: str | None = Field(default=None, description="End of the trial.", json_schema_extra={"format": "date-time"})
+    reward: str | None = Field(default=None, max_length=32, description="Reward of the verifier, a decimal; absent while unknown.")
+    checks: Checks | None = Field(default=None, description="The verifier's own summary.")
+    turns: int | None = Field(default=None, ge=0, description="Generation requests accepted.")
+    tokens: Tokens | None = Field(default=None, description="Tokens by the gateway's count.")
+    working_seconds: str | None = Field(default=None, max_length=32, description="Working time of the agent in seconds.")
+    limit: str | None = Field(default=None, max_length=64, description="The limit that fired: turns, deadline or wall.")
+    ledger_uri: str | None = Field(default=None, max_length=1024, description="Where the ledger of this attempt lies.")
+    work_seal_digest: Digest | None = Field(default=None, description="Digest of work-seal.json (the anchor).")
+    seal_digest: Digest | None = Field(default=None, description="Digest of the verify seal (the anchor).")
+    verifier_trust: Literal["artifacts"] | None = Field(default=None, description="What verify believes of the state.")
+    egress: Literal["Unenforced"] | None = Field(default=None, description="Unenforced: no network wall around the agent.")
+
+
+class Trial(Frozen):
+    """A trial."""
+
+    api_version: Literal["realcli.dev/v1alpha1"] = "realcli.dev/v1alpha1"
+    kind: Literal["Trial"] = "Trial"
+    metadata: ObjectMeta
+    spec: TrialSpec
+    status: TrialStatus | None = None
