@@ -31,7 +31,7 @@ class Frozen(BaseModel):
         """The one byte form that digests are taken of: sorted keys, no spaces, UTF-8."""
         return canonical_json(self.dump())
 
-    def digest(self) -> str:
+    def content_digest(self) -> str:
         """`sha256:<hex>` of `canonical()`."""
         return sha256_digest(self.canonical())
 

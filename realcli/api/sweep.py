@@ -155,9 +155,7 @@ class Storage(Frozen):
     endpoint: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$", max_length=512)] | None = Field(
         default=None, description="S3 endpoint; default: AWS."
     )
-    region: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
-        default="us-east-1", description="Region."
-    )
+    region: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(default="us-east-1", description="Region.")
     credentials: Credentials = Field(description="Credentials for the bucket; mounted into trusted containers alone.")
 
 
@@ -169,7 +167,12 @@ class SweepSpec(Frozen):
     models: Annotated[list[Model], Field(min_length=1, max_length=50, description="Models; each runs with every agent.")]
     modes: Annotated[
         list[Mode],
-        Field(default=["EXEC", "COLLAB"], min_length=1, max_length=2, description="EXEC: whole task at once. COLLAB: with the simulated user."),
+        Field(
+            default=["EXEC", "COLLAB"],
+            min_length=1,
+            max_length=2,
+            description="EXEC: whole task at once. COLLAB: with the simulated user.",
+        ),
     ]
     repeats: int = Field(default=3, ge=1, le=100, description="Repeats of every (configuration, task, mode).")
     limits: Limits = Field(default=Limits(), description="Limits of a trial.")

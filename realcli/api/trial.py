@@ -54,12 +54,16 @@ class TrialStatus(Frozen):
     invalid_attempts: int = Field(default=0, ge=0, description="Attempts that ended invalid.")
     last_invalid_reason: str | None = Field(default=None, max_length=64, description="Why the last invalid attempt ended.")
     verify_attempt: int = Field(default=0, ge=0, description="Verify pod of this attempt, from 1; 0 before the first.")
-    retry_after: str | None = Field(default=None, description="No new pod before this time.", json_schema_extra={"format": "date-time"})
+    retry_after: str | None = Field(
+        default=None, description="No new pod before this time.", json_schema_extra={"format": "date-time"}
+    )
     pod: str | None = Field(default=None, max_length=253, description="The current or last pod.")
     node: str | None = Field(default=None, max_length=253, description="Its node.")
     started_at: str | None = Field(default=None, description="Start of the work pod.", json_schema_extra={"format": "date-time"})
     ended_at: str | None = Field(default=None, description="End of the trial.", json_schema_extra={"format": "date-time"})
-    reward: str | None = Field(default=None, max_length=32, description="Reward of the verifier, a decimal; absent while unknown.")
+    reward: str | None = Field(
+        default=None, max_length=32, description="Reward of the verifier, a decimal; absent while unknown."
+    )
     checks: Checks | None = Field(default=None, description="The verifier's own summary.")
     turns: int | None = Field(default=None, ge=0, description="Generation requests accepted.")
     tokens: Tokens | None = Field(default=None, description="Tokens by the gateway's count.")

@@ -1,0 +1,1 @@
+"""Task bundles, index, scenario catalogue, publishing."""

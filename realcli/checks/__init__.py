@@ -1,0 +1,1 @@
+"""Hard-check operators, pure: ledger and snapshots to pass, fail, undecided."""

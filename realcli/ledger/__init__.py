@@ -1,0 +1,1 @@
+"""Event models, hash chain, segments, seals, verification."""

@@ -1,0 +1,1 @@
+"""Events to exchanges, windows, anchors, triggers."""

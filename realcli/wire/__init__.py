@@ -1,0 +1,1 @@
+"""Frames between session and runner; standard library only."""

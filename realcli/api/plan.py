@@ -1,0 +1,235 @@
+"""The lock (`sweep.json`) and the frozen plan: what a sweep runs, decided once by the plan Job.
+
+The lock is the whole truth and lies in storage; the plan is the part the operator needs, printed by the plan Job as one line
+of zstd+base64 between markers and kept as an immutable ConfigMap. Ordinal = index in the product (task, repeat, configuration,
+mode), each sorted by name; repeats count from 1.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Literal, NamedTuple
+
+import zstandard
+from pydantic import Field
+
+from realcli.api.base import Digest, Frozen, sha256_digest
+from realcli.api.sweep import Mode, SweepSpec
+
+PLAN_BEGIN = "-----BEGIN REALCLI PLAN-----"
+PLAN_END = "-----END REALCLI PLAN-----"
+MAX_PLAN_BYTES = 900_000
+
+
+class Resources(Frozen):
+    """Kubernetes quantities of the task's container."""
+
+    cpu: str = "1"
+    memory: str = "2Gi"
+    storage: str = "10Gi"
+
+
+class TaskLock(Frozen):
+    """One task as run."""
+
+    name: str
+    digest: Digest  # over the whole task: public and private bundle digests, image
+    image: str  # as the index names it; with @sha256 where the index has it
+    public_bundle: Digest
+    private_bundle: Digest
+    trust: Literal["artifacts"] = "artifacts"
+    libc: Literal["glibc", "musl", "none"] = "glibc"
+    workdir: str = "/app"
+    artifacts: list[str]  # absolute paths restored on the pristine image
+    watch: list[str] = []  # globs of paths whose changes are recorded
+    verifier_seconds: float
+    verifier_version: str
+    resources: Resources = Resources()
+    scenarios: list[str] = []  # template ids bound in COLLAB
+
+
+class ConfigurationLock(Frozen):
+    """One agent with one model. `key` covers every setting that may change what is measured."""
+
+    name: str  # <agent>.<model>
+    agent: str
+    program: Literal["claude-code"]
+    agent_version: str
+    permissions: str
+    model: str  # short name
+    model_id: str  # sent to the provider
+    key: Digest
+
+
+class Deviation(Frozen):
+    """A setting that differs from the pinned program's default, with its reason."""
+
+    program: str
+    setting: str
+    value: str
+    reason: str
+
+
+class Images(Frozen):
+    """Images the operator runs the sweep with."""
+
+    session: str
+    judge: str
+    toolkit: str
+    agents: dict[str, str]  # "<program>/<version>" -> image
+
+
+class Platform(Frozen):
+    """What the operator resolved of the cluster; an input of the plan Job."""
+
+    operator_version: str
+    images: Images
+    user_namespaces: bool
+    image_volumes: bool
+    cluster_domain: str = "cluster.local"
+
+
+class SweepIdentity(Frozen):
+    """Which object asked for it."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class BenchmarkLock(Frozen):
+    """The benchmark as read."""
+
+    name: str
+    version: str
+    source: str
+    digest: Digest  # of index.json
+
+
+class Lock(Frozen):
+    """`sweep.json`: the spec as run, resolved defaults, every digest. Enough to run it again."""
+
+    schema_: Literal["realcli.dev/lock/1"] = Field(default="realcli.dev/lock/1", alias="schema")
+    sweep: SweepIdentity
+    spec: SweepSpec
+    platform: Platform
+    egress: Literal["Unenforced"] = "Unenforced"
+    benchmark: BenchmarkLock
+    tasks: list[TaskLock]  # sorted by name
+    configurations: list[ConfigurationLock]  # sorted by name
+    modes: list[Mode]  # sorted
+    repeats: Annotated[int, Field(ge=1)]
+    deviations: list[Deviation] = []
+    warnings: list[str] = []
+    created_at: str
+
+
+class PlanTask(Frozen):
+    """What the operator needs of a task to build its pods."""
+
+    name: str
+    image: str
+    trust: Literal["artifacts"] = "artifacts"
+    verifier_seconds: float
+    resources: Resources = Resources()
+
+
+class PlanConfiguration(Frozen):
+    """What the operator needs of a configuration."""
+
+    name: str
+    agent: str
+    program: Literal["claude-code"]
+    agent_version: str
+    model: str
+
+
+class Coordinates(NamedTuple):
+    """A cell of the product."""
+
+    ordinal: int
+    task: str
+    repeat: int
+    configuration: str
+    mode: Mode
+
+
+class Plan(Frozen):
+    """The frozen plan. Stores the factors, not the rows."""
+
+    schema_: Literal["realcli.dev/plan/1"] = Field(default="realcli.dev/plan/1", alias="schema")
+    sweep_uid: str
+    root: str  # storage key prefix of the sweep, ends without "/"
+    lock_digest: Digest
+    benchmark_digest: Digest
+    egress: Literal["Unenforced"] = "Unenforced"
+    tasks: list[PlanTask]  # sorted by name
+    configurations: list[PlanConfiguration]  # sorted by name
+    modes: list[Mode]  # sorted
+    repeats: Annotated[int, Field(ge=1)]
+    warnings: list[str] = []
+
+    @property
+    def size(self) -> int:
+        """Number of trials."""
+        return len(self.tasks) * self.repeats * len(self.configurations) * len(self.modes)
+
+    @property
+    def groups(self) -> int:
+        """Number of groups (configuration, task)."""
+        return len(self.tasks) * len(self.configurations)
+
+    def coordinates(self, ordinal: int) -> Coordinates:
+        """The cell of an ordinal; IndexError outside the plan."""
+        if not 0 <= ordinal < self.size:
+            raise IndexError(f"ordinal {ordinal} is not in the plan of {self.size} trials")
+        rest, mode = divmod(ordinal, len(self.modes))
+        rest, configuration = divmod(rest, len(self.configurations))
+        task, repeat = divmod(rest, self.repeats)
+        return Coordinates(ordinal, self.tasks[task].name, repeat + 1, self.configurations[configuration].name, self.modes[mode])
+
+    def ordinals_of_group(self, group: int) -> list[int]:
+        """Ordinals of group number `group` (0-based; configuration-major: configuration, then task), sorted."""
+        configuration, task = divmod(group, len(self.tasks))
+        per_repeat = len(self.configurations) * len(self.modes)
+        first = task * self.repeats * per_repeat + configuration * len(self.modes)
+        return [first + r * per_repeat + m for r in range(self.repeats) for m in range(len(self.modes))]
+
+    def group_of(self, ordinal: int) -> int:
+        """The group an ordinal belongs to."""
+        rest, _ = divmod(ordinal, len(self.modes))
+        rest, configuration = divmod(rest, len(self.configurations))
+        return configuration * len(self.tasks) + rest // self.repeats
+
+
+def trial_name(sweep: str, ordinal: int) -> str:
+    """`<sweep>-<5 digits>`."""
+    return f"{sweep}-{ordinal:05d}"
+
+
+def encode_plan(plan: Plan) -> str:
+    """One line: base64 of zstd of the canonical JSON. ValueError if over 900 kB."""
+    line = base64.b64encode(zstandard.ZstdCompressor(level=19).compress(plan.canonical())).decode()
+    if len(line) > MAX_PLAN_BYTES:
+        raise ValueError(f"the plan is {len(line)} bytes encoded; at most {MAX_PLAN_BYTES} fit a ConfigMap: split the sweep")
+    return line
+
+
+def decode_plan(line: str, expected: str | None = None) -> Plan:
+    """Inverse of `encode_plan`; ValueError if it is damaged or its digest is not `expected`."""
+    try:
+        raw = zstandard.ZstdDecompressor().decompress(base64.b64decode(line, validate=True), max_output_size=64 << 20)
+    except (ValueError, zstandard.ZstdError) as error:
+        raise ValueError(f"the plan line is damaged: {error}") from error
+    if expected is not None and sha256_digest(raw) != expected:
+        raise ValueError(f"the plan's digest is {sha256_digest(raw)}, expected {expected}")
+    return Plan.model_validate_json(raw)
+
+
+def plan_in_log(log: str, expected: str) -> Plan:
+    """The plan printed in a plan Job's log (the last complete marker pair); ValueError if there is none."""
+    lines = [line.strip() for line in log.splitlines()]
+    for index in range(len(lines) - 3, -1, -1):
+        if lines[index] == PLAN_BEGIN and lines[index + 2] == PLAN_END:
+            return decode_plan(lines[index + 1], expected)
+    raise ValueError("the plan Job's log holds no plan between its markers")

@@ -1,0 +1,123 @@
+"""Where things lie in storage: the one place that knows the layout (architecture.md, 4). Keys never start with "/"."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+def join(*parts: str) -> str:
+    """Parts joined by one "/", empty parts left out."""
+    return "/".join(part.strip("/") for part in parts if part.strip("/"))
+
+
+def sweep_root(prefix: str, namespace: str, sweep: str, uid: str) -> str:
+    """`<prefix>/sweeps/<namespace>/<sweep>-<uid8>`."""
+    return join(prefix, "sweeps", namespace, f"{sweep}-{uid.replace('-', '')[:8]}")
+
+
+class SweepPaths(NamedTuple):
+    """Keys below a sweep's root."""
+
+    root: str
+
+    @property
+    def lock(self) -> str:
+        """sweep.json."""
+        return join(self.root, "sweep.json")
+
+    def attempt(self, ordinal: int, attempt: int) -> AttemptPaths:
+        """One attempt of one trial."""
+        return AttemptPaths(join(self.root, "trials", f"{ordinal:05d}", f"attempt-{attempt}"))
+
+    def judgements(self, judge_digest8: str, configuration: str, task: str) -> str:
+        """Folder of a group's judgements."""
+        return join(self.root, "judgements", judge_digest8, configuration, task)
+
+    def group(self, judge_digest8: str, configuration: str, task: str, n: int = 1) -> str:
+        """group-<n>.json."""
+        return join(self.judgements(judge_digest8, configuration, task), f"group-{n}.json")
+
+    def repeat(self, judge_digest8: str, configuration: str, task: str, repeat: int, seal8: str) -> str:
+        """repeat-<r>-<seal8>.json."""
+        return join(self.judgements(judge_digest8, configuration, task), f"repeat-{repeat}-{seal8}.json")
+
+    def report(self, input_digest8: str) -> str:
+        """Folder of a report."""
+        return join(self.root, "reports", input_digest8)
+
+
+class AttemptPaths(NamedTuple):
+    """Keys below one attempt. Everything here is covered by a seal."""
+
+    root: str
+
+    def segment(self, number: int) -> str:
+        """Ledger segment, from 1."""
+        return join(self.root, "ledger", f"{number:06d}.jsonl")
+
+    @property
+    def ledger(self) -> str:
+        """Folder of the ledger's segments."""
+        return join(self.root, "ledger")
+
+    def blob(self, hex64: str) -> str:
+        """A blob by its sha256."""
+        return join(self.root, "blobs", hex64)
+
+    def snapshot(self, seq: int) -> str:
+        """Snapshot taken at ledger event `seq`."""
+        return join(self.root, "snapshots", f"{seq}.tar.zst")
+
+    @property
+    def run(self) -> str:
+        """run.json."""
+        return join(self.root, "run.json")
+
+    @property
+    def state(self) -> str:
+        """state.tar.zst."""
+        return join(self.root, "state.tar.zst")
+
+    @property
+    def work_seal(self) -> str:
+        """work-seal.json."""
+        return join(self.root, "work-seal.json")
+
+    def verify(self, number: int) -> VerifyPaths:
+        """Verify pod `number`, from 1."""
+        return VerifyPaths(join(self.root, f"verify-{number}"))
+
+
+class VerifyPaths(NamedTuple):
+    """Keys of one verify."""
+
+    root: str
+
+    @property
+    def verdict(self) -> str:
+        """verdict.json."""
+        return join(self.root, "verdict.json")
+
+    @property
+    def ctrf(self) -> str:
+        """ctrf.json: the tests' own summary, where they left one."""
+        return join(self.root, "ctrf.json")
+
+    @property
+    def logs(self) -> str:
+        """logs.txt: what the tests printed."""
+        return join(self.root, "logs.txt")
+
+    @property
+    def seal(self) -> str:
+        """seal.json."""
+        return join(self.root, "seal.json")
+
+
+def parse_s3_uri(uri: str) -> tuple[str, str]:
+    """(bucket, key) of s3://bucket/key; ValueError names the text."""
+    scheme, separator, rest = uri.partition("://")
+    bucket, _, key = rest.partition("/")
+    if scheme != "s3" or not separator or not bucket:
+        raise ValueError(f"{uri!r} is not an S3 address; expected s3://bucket/path")
+    return bucket, key.strip("/")
