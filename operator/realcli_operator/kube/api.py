@@ -49,9 +49,7 @@ class KubeApi(Protocol):
         """Fresh read; `NotFound` is proof of absence (the store is not)."""
         ...
 
-    async def delete_pod(
-        self, namespace: str, name: str, *, uid: str | None = None, grace_seconds: int | None = None
-    ) -> bool:
+    async def delete_pod(self, namespace: str, name: str, *, uid: str | None = None, grace_seconds: int | None = None) -> bool:
         """False if it was already gone; `Conflict` if the pod of that name has another uid."""
         ...
 
@@ -105,15 +103,11 @@ class KubeApi(Protocol):
         """Server-side apply of the whole status we own; `NotFound`/`Conflict` if that uid is gone."""
         ...
 
-    def list_pages(
-        self, kind: Kind, namespace: str | None = None, label_selector: str | None = None
-    ) -> AsyncIterator[Page]:
+    def list_pages(self, kind: Kind, namespace: str | None = None, label_selector: str | None = None) -> AsyncIterator[Page]:
         """Fresh LIST in pages of 500; restarts from the first page when the continue token expires (410), so a
         caller collects by uid. ``label_selector`` is added to the kind's own."""
         ...
 
-    async def emit_event(
-        self, regarding: Regarding, type_: Literal["Normal", "Warning"], reason: str, message: str
-    ) -> None:
+    async def emit_event(self, regarding: Regarding, type_: Literal["Normal", "Warning"], reason: str, message: str) -> None:
         """One Event; the same (object, reason, message) again is the same Event and does nothing."""
         ...

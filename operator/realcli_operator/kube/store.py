@@ -109,9 +109,7 @@ class Store:
         self._drop(kind, ident, known)
         return True
 
-    def prune(
-        self, kind: Kind, listed: Iterable[str], resource_version: int, namespace: str | None = None
-    ) -> tuple[View, ...]:
+    def prune(self, kind: Kind, listed: Iterable[str], resource_version: int, namespace: str | None = None) -> tuple[View, ...]:
         """Drop what a complete LIST (uids ``listed`` at ``resource_version``, of one namespace or all) did not hold.
 
         Objects newer than the list stay: they were created after it was taken. Returns the dropped views.
