@@ -1,0 +1,18 @@
+/* The pod's first process: holds the namespaces open and reaps what is re-parented to it. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void stop(int signal) { (void)signal; _exit(0); }
+
+static void reap(int signal) {
+  (void)signal;
+  while (waitpid(-1, NULL, WNOHANG) > 0) {}
+}
+
+int main(void) {
+  signal(SIGINT, stop);
+  signal(SIGTERM, stop);
+  signal(SIGCHLD, reap);
+  for (;;) pause();
+}
