@@ -1,0 +1,316 @@
+"""What the simulated user says, and when: a pure state machine over `interaction/script.json` (RealCLI 3, measuring.md 2.4, 3.2).
+
+`step(state, event) -> (state, actions)`. The session feeds it what happened and carries out what it asks for; in Canonical
+mode the texts are the script's own, so nothing is worded here. Rules:
+
+* The opener starts exchange 1. Every yield is answered by one item: a batch (the texts of its slices, joined) or a probe, in
+  the order of `script.order`. A probe whose `wait_for_write` has not happened lets later items go first.
+* One item per message, and a message only answers a yield, so two probes are always at least one response apart.
+* A yield with only waiting probes left makes them untriggered (`not_reached`); a slice bound to one of them is then said
+  plainly, because every mandatory slice has to be released before the final claim is accepted.
+* A dynamic plant is put in place before the probe's text. Where that fails the probe is untriggered (`probe_undelivered`)
+  and its slice is said plainly.
+* With nothing left a yield is the final claim: the closer is written down, not delivered, and the episode is complete.
+* `Cut` ends it from outside (a limit, a crash): undelivered probes are `not_reached`; a probe delivered in the running
+  exchange, to which the agent had no chance to react, is `cut`. The later event of a probe counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from realcli.benchmark.models import Edit, Probe, Script
+
+SLICE_SEPARATOR = "\n\n"
+Reason = Literal["not_reached", "cut", "probe_undelivered"]
+How = Literal["opener", "batch", "probe"]
+
+
+# ------------------------------------------------------------------------------------------------------------------ events
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The agent waits for its first message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Yielded:
+    """The agent handed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """A watched file was written by the agent."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """The plant asked for is in place."""
+
+    probe: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlantFailed:
+    """The plant asked for could not be put in place."""
+
+    probe: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The run ended from outside. `acted`: the agent did something in the running exchange."""
+
+    acted: bool
+
+
+Event = Start | Yielded | Wrote | Planted | PlantFailed | Cut
+
+
+# ----------------------------------------------------------------------------------------------------------------- actions
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Deliver this text as one user message; it starts exchange `exchange`."""
+
+    message_id: str
+    exchange: int
+    text: str
+    source_ids: tuple[str, ...]
+    releases: tuple[tuple[str, How], ...]
+    probe: Probe | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PutPlant:
+    """Apply this edit while the agent is idle, then report `Planted` or `PlantFailed`."""
+
+    probe: str
+    edit: Edit
+
+
+@dataclass(frozen=True, slots=True)
+class Interim:
+    """The yield came while something was pending."""
+
+    slices_pending: int
+    probes_pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class Untriggered:
+    """A probe that does not count, and why."""
+
+    probe: str
+    scenario: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The yield was the final claim: write the closer down undelivered and end the work as complete."""
+
+    message_id: str
+    text: str
+
+
+Action = Say | PutPlant | Interim | Untriggered | Close
+Actions = tuple[Action, ...]
+
+
+class ScriptError(ValueError):
+    """The script cannot be played; says which field and what to do."""
+
+
+# ------------------------------------------------------------------------------------------------------------------- state
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything the user knows. `pending` holds items of `script.order` and `slice:<id>` for slices said plainly."""
+
+    script: Script
+    pending: tuple[str, ...]
+    released: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+    messages: int = 0
+    exchange: int = 0
+    planting: str | None = None
+    last_probe: str | None = None  # delivered in the running exchange
+    ended: bool = False
+
+    @property
+    def slices_pending(self) -> int:
+        """Mandatory slices not released yet."""
+        return sum(1 for s in self.script.slices if s.mandatory and s.id not in self.released)
+
+    @property
+    def probes_pending(self) -> int:
+        """Probes neither delivered nor given up."""
+        return sum(1 for item in self.pending if item.startswith("probe:"))
+
+
+def initial(script: Script) -> State:
+    """The state before the opener; ScriptError for a script that cannot be played."""
+    problems = problems_of(script)
+    if problems:
+        raise ScriptError("interaction/script.json: " + "; ".join(problems))
+    return State(script=script, pending=tuple(script.order))
+
+
+def problems_of(script: Script) -> list[str]:
+    """What would keep a script from being played: unknown, repeated or missing ids. Empty if it is fine."""
+    slices = [s.id for s in script.slices]
+    probes = [p.id for p in script.probes]
+    known = {f"batch:{b}" for b in script.batches} | {f"probe:{p}" for p in probes}
+    carried = [s for ids in script.batches.values() for s in ids] + [p.slice for p in script.probes if p.slice is not None]
+    found = [f"slices: id {i!r} stands twice" for i in _repeated(slices)]
+    found += [f"probes: id {i!r} stands twice" for i in _repeated(probes)]
+    found += [f"order: {i!r} stands twice" for i in _repeated(script.order)]
+    found += [f"order: {i!r} is neither a batch nor a probe of this script" for i in script.order if i not in known]
+    found += [f"order: {i!r} is missing, so it would never be said" for i in sorted(known - set(script.order))]
+    found += [f"slice {i!r} stands in two batches or probes" for i in _repeated(carried)]
+    found += [f"slice {i!r} is named by a batch or probe but not defined in slices" for i in sorted(set(carried) - set(slices))]
+    found += [f"mandatory slice {s.id!r} is in no batch and bound to no probe" for s in script.slices
+              if s.mandatory and s.id not in carried]  # fmt: skip
+    return found
+
+
+def _repeated(items: Sequence[str]) -> list[str]:
+    return sorted({item for item in items if items.count(item) > 1})
+
+
+# -------------------------------------------------------------------------------------------------------------------- step
+def step(state: State, event: Event) -> tuple[State, Actions]:
+    """The next state and what to do, in this order. An event that fits no expectation is a bug of the caller: ValueError."""
+    match event:
+        case Wrote(path):
+            return replace(state, written=state.written | {path}), ()
+        case Cut(acted):
+            return _cut(state, acted)
+        case _ if state.ended:
+            raise ValueError(f"{event} after the end")
+        case Start():
+            return _start(state)
+        case Yielded():
+            return _yielded(state)
+        case Planted(probe):
+            _expect_planting(state, probe)
+            return _say_probe(replace(state, planting=None), _probe(state.script, probe))
+        case PlantFailed(probe):
+            _expect_planting(state, probe)
+            given_up, actions = _give_up(replace(state, planting=None), [probe], "probe_undelivered")
+            after, more = _answer(given_up)
+            return after, actions + more
+
+
+def _expect_planting(state: State, probe: str) -> None:
+    if state.planting != probe:
+        raise ValueError(f"a plant of probe {probe!r} was reported; expected {state.planting!r}")
+
+
+def _start(state: State) -> tuple[State, Actions]:
+    if state.exchange:
+        raise ValueError("the opener was said already")
+    after, message = _next_message(state)
+    opened = replace(after, last_probe=None)
+    return opened, (Say(message, opened.exchange, state.script.opener, ("opener",), ()),)
+
+
+def _yielded(state: State) -> tuple[State, Actions]:
+    if state.exchange == 0 or state.planting is not None:
+        raise ValueError("a yield before the answer to the last one")
+    pending = state.slices_pending, state.probes_pending
+    interim: Actions = (Interim(*pending),) if any(pending) else ()
+    after, actions = _answer(replace(state, last_probe=None))
+    return after, interim + actions
+
+
+def _answer(state: State) -> tuple[State, Actions]:
+    """Say the next due item; without one give the waiting probes up; with nothing left accept the claim."""
+    item = next((i for i in state.pending if _due(state, i)), None)
+    if item is not None:
+        return _say_item(state, item)
+    waiting = [i.removeprefix("probe:") for i in state.pending]
+    if waiting:
+        given_up, actions = _give_up(state, waiting, "not_reached")
+        after, more = _answer(given_up)
+        return after, actions + more
+    message = f"m{state.messages + 1}"
+    return replace(state, ended=True, messages=state.messages + 1), (Close(message, state.script.closer),)
+
+
+def _due(state: State, item: str) -> bool:
+    if not item.startswith("probe:"):
+        return True
+    probe = _probe(state.script, item.removeprefix("probe:"))
+    return probe.wait_for_write is None or probe.wait_for_write in state.written
+
+
+def _say_item(state: State, item: str) -> tuple[State, Actions]:
+    kind, _, name = item.partition(":")
+    if kind == "probe":
+        probe = _probe(state.script, name)
+        if probe.edit is not None:
+            return replace(state, planting=name), (PutPlant(name, probe.edit),)
+        return _say_probe(state, probe)
+    ids = state.script.batches[name] if kind == "batch" else [name]
+    texts = {s.id: s.text for s in state.script.slices}
+    after, message = _next_message(state, item)
+    said = Say(
+        message,
+        after.exchange,
+        SLICE_SEPARATOR.join(texts[i] for i in ids),
+        tuple(f"slice:{i}" for i in ids),
+        tuple((i, "batch") for i in ids),
+    )
+    return replace(after, released=after.released | set(ids)), (said,)
+
+
+def _say_probe(state: State, probe: Probe) -> tuple[State, Actions]:
+    after, message = _next_message(state, f"probe:{probe.id}")
+    sources = (f"probe:{probe.id}",) + ((f"slice:{probe.slice}",) if probe.slice else ())
+    releases: tuple[tuple[str, How], ...] = ((probe.slice, "probe"),) if probe.slice else ()
+    said = Say(message, after.exchange, probe.text, sources, releases, probe)
+    return replace(after, released=after.released | {s for s, _ in releases}, last_probe=probe.id), (said,)
+
+
+def _give_up(state: State, probes: list[str], reason: Reason) -> tuple[State, Actions]:
+    """The probes are untriggered; a slice bound to one is said plainly in its place."""
+    pending: list[str] = []
+    actions: list[Action] = []
+    for item in state.pending:
+        name = item.removeprefix("probe:")
+        if not item.startswith("probe:") or name not in probes:
+            pending.append(item)
+            continue
+        probe = _probe(state.script, name)
+        actions.append(Untriggered(probe.id, probe.scenario, reason))
+        if probe.slice is not None:
+            pending.append(f"slice:{probe.slice}")
+    return replace(state, pending=tuple(pending)), tuple(actions)
+
+
+def _cut(state: State, acted: bool) -> tuple[State, Actions]:
+    if state.ended:
+        return state, ()
+    left = [i.removeprefix("probe:") for i in state.pending if i.startswith("probe:")]
+    after, actions = _give_up(state, left, "not_reached")
+    if state.last_probe is not None and not acted:
+        probe = _probe(state.script, state.last_probe)
+        actions = (*actions, Untriggered(probe.id, probe.scenario, "cut"))
+    return replace(after, ended=True, planting=None), actions
+
+
+def _next_message(state: State, item: str | None = None) -> tuple[State, str]:
+    after = replace(
+        state,
+        pending=tuple(i for i in state.pending if i != item),
+        messages=state.messages + 1,
+        exchange=state.exchange + 1,
+    )
+    return after, f"m{after.messages}"
+
+
+def _probe(script: Script, name: str) -> Probe:
+    return next(p for p in script.probes if p.id == name)
