@@ -84,7 +84,7 @@ class LocalStore:
     def _error(self, error: OSError, path: Path) -> Exception:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return NotFound(f"{path} does not exist")
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG):
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.EEXIST):
             return StorageRefused(f"{path}: {error.strerror}")
         return StorageUnavailable(f"{path}: {error.strerror}")
 

@@ -32,7 +32,7 @@ from realcli.storage.port import (
 )
 
 if TYPE_CHECKING:
-    from types_boto3_s3 import S3Client
+    from mypy_boto3_s3 import S3Client
 
 MAX_OBJECT = 4 << 30  # one PUT; the largest archive a trial may leave is far smaller
 _TRANSIENT = (ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError, HTTPClientError, ReadTimeoutError)

@@ -1,0 +1,223 @@
+"""The one writer of a ledger: events become chained lines in a spool directory, segments close, an uploader takes them away.
+
+Layout of the spool: `ledger/000001.jsonl` … (the last one open), `blobs/<sha256>`: the attempt's keys in storage,
+so uploading is copying. Every write redacts the trial's real keys by value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import JsonValue
+
+from realcli.api.base import canonical_json
+from realcli.ledger.events import INLINE_TEXT, KINDS, MAX_LINE, ZERO_HASH, Actor, BlobRef, Data, Event, Text
+from realcli.ledger.seals import LedgerSummary
+
+SEGMENT_BYTES = 4 << 20
+SEGMENT_SECONDS = 30.0
+REDACTED = "[redacted]"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class Clock(Protocol):
+    """Time as the ledger needs it."""
+
+    def now(self) -> datetime:
+        """UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+
+class LedgerError(Exception):
+    """An event that may not be written: unknown kind, over the line limit, or a closed ledger."""
+
+
+class Redactor:
+    """Replaces secrets by value. A key is ASCII, so its JSON form and its text form are the same bytes."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = sorted({secret for secret in secrets if len(secret) >= 8}, key=len, reverse=True)
+
+    def text(self, text: str) -> str:
+        """The text without secrets and without lone surrogates (they have no UTF-8 form)."""
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+        return _SURROGATES.sub("\ufffd", text)
+
+    def data(self, data: bytes) -> bytes:
+        """The bytes without secrets."""
+        for secret in self._secrets:
+            data = data.replace(secret.encode(), REDACTED.encode())
+        return data
+
+    def value(self, value: JsonValue) -> JsonValue:
+        """A JSON value without secrets, keys included."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.text(key): self.value(item) for key, item in value.items()}
+        return value
+
+
+class LedgerWriter:
+    """Appends events. Not thread-safe: one owner, the session's event loop.
+
+    `turn` and `exchange` are the context every event is stamped with; the session moves them forward.
+    """
+
+    def __init__(
+        self,
+        spool: Path,
+        *,
+        secrets: Iterable[str] = (),
+        clock: Clock | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> None:
+        self._spool = spool
+        self._redact = Redactor(secrets)
+        self._clock: Clock = clock or SystemClock()
+        self._start = self._clock.monotonic()
+        self._segment_bytes = segment_bytes
+        self._on_event = on_event
+        (spool / "ledger").mkdir(parents=True, exist_ok=True)
+        (spool / "blobs").mkdir(parents=True, exist_ok=True)
+        self._seq = 0
+        self._hash = ZERO_HASH
+        self._segment = 1
+        self._file = self._segment_path(1).open("xb")
+        self._size = 0
+        self._opened = self._start
+        self._closed = False
+        self._ready: list[Path] = []  # closed segments and blobs not taken by `take`
+        self._blobs: set[str] = set()
+        self.turn = 0
+        self.exchange = 0
+
+    def emit(self, actor: Actor, data: Data, *, turn: int | None = None) -> Event:
+        """Write one event and return it. Long texts go to blobs. `LedgerError` for a kind outside the closed set."""
+        if self._closed:
+            raise LedgerError(f"the ledger is closed; {data.kind} was not written")
+        if KINDS.get(data.kind) is not type(data):
+            raise LedgerError(f"{type(data).__name__} is not an event kind; known: {', '.join(sorted(KINDS))}")
+        event = Event(
+            seq=self._seq + 1,
+            prev=self._hash,
+            t=self._clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            mono=round(self._clock.monotonic() - self._start, 6),
+            actor=actor,
+            kind=data.kind,
+            turn=self.turn if turn is None else turn,
+            exchange=self.exchange,
+            data=self._fields(data),
+        )
+        line = event.canonical()
+        if len(line) > MAX_LINE:
+            raise LedgerError(f"{data.kind} would be a line of {len(line)} bytes; at most {MAX_LINE} are allowed")
+        if self._size and self._size + len(line) + 1 > self._segment_bytes:
+            self.roll()
+        self._file.write(line + b"\n")
+        self._file.flush()
+        self._size += len(line) + 1
+        self._seq, self._hash = event.seq, hashlib.sha256(line).hexdigest()
+        if self._on_event is not None:
+            self._on_event(event)
+        return event
+
+    def blob(self, data: bytes) -> BlobRef:
+        """Store bytes once by digest (of the redacted form)."""
+        data = self._redact.data(data)
+        digest = hashlib.sha256(data).hexdigest()
+        if digest not in self._blobs:
+            path = self._spool / "blobs" / digest
+            path.write_bytes(data)
+            self._blobs.add(digest)
+            self._ready.append(path)
+        return BlobRef(blob=digest, size=len(data))
+
+    def text(self, text: str) -> Text:
+        """The text itself, or a blob if it is long."""
+        encoded = self._redact.text(text).encode()
+        return self.blob(encoded) if len(encoded) > INLINE_TEXT else encoded.decode()
+
+    def roll(self) -> None:
+        """Close the open segment (if it holds anything) and start the next."""
+        if not self._size:
+            return
+        self._file.close()
+        self._ready.append(self._segment_path(self._segment))
+        self._segment += 1
+        self._file = self._segment_path(self._segment).open("xb")
+        self._size, self._opened = 0, self._clock.monotonic()
+
+    def roll_if_old(self, seconds: float = SEGMENT_SECONDS) -> None:
+        """Close the open segment if it is older than `seconds`."""
+        if self._clock.monotonic() - self._opened >= seconds:
+            self.roll()
+
+    def take(self) -> list[Path]:
+        """Files that are complete and were not taken before, blobs before the segments that name them."""
+        ready, self._ready = self._ready, []
+        return sorted(ready, key=lambda path: path.parent.name != "blobs")
+
+    def close(self) -> LedgerSummary:
+        """No event after this. Returns the chain's end."""
+        if not self._closed:
+            self._closed = True
+            self._file.close()
+            if self._size:
+                self._ready.append(self._segment_path(self._segment))
+            else:
+                self._segment_path(self._segment).unlink()
+                self._segment -= 1
+        return LedgerSummary(segments=self._segment, events=self._seq, last_hash=self._hash)
+
+    @property
+    def spool(self) -> Path:
+        """The spool directory."""
+        return self._spool
+
+    def _segment_path(self, number: int) -> Path:
+        return self._spool / "ledger" / f"{number:06d}.jsonl"
+
+    def _fields(self, data: Data) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        dumped = data.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for name, info in type(data).model_fields.items():
+            alias = info.alias or name
+            if alias not in dumped:
+                continue
+            value = self._redact.value(dumped[alias])
+            if "BlobRef" in str(info.annotation):
+                value = self._spill(value)
+            fields[alias] = value
+        return fields
+
+    def _spill(self, value: JsonValue) -> JsonValue:
+        """A value that may stand as a blob, as a blob if it is long. Texts keep their bytes, other values their JSON."""
+        if isinstance(value, dict) and set(value) == {"blob", "size"}:
+            return value
+        raw = value.encode() if isinstance(value, str) else canonical_json(value)
+        return self.blob(raw).dump() if len(raw) > INLINE_TEXT else value
