@@ -22,7 +22,9 @@ class Metrics:
             buckets=(0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60),
         )
         self.reconcile_errors = Counter("realcli_reconcile_errors_total", "Reconciles that raised", ["kind", "error"], registry=r)
-        self.worker_restarts = Counter("realcli_worker_restarts_total", "Workers that ended and were replaced", registry=r)
+        self.worker_restarts = Counter(
+            "realcli_task_restarts_total", "Workers and informers that ended by an error", ["task"], registry=r
+        )
         self.writes = Counter("realcli_api_writes_total", "Write requests (each try)", ["verb", "resource", "code"], registry=r)
         self.reads = Counter("realcli_api_reads_total", "Read requests (each try)", ["resource", "code"], registry=r)
         self.store_size = Gauge("realcli_store_objects", "Objects in the store", ["kind"], registry=r)
