@@ -11,6 +11,7 @@ from realcli.api.outcomes import Phase
 from realcli.api.sweep import Mode
 
 Verdict = Literal["1", "0", "n/a", "unscored"]
+Dimension = Literal["U", "S", "OR", "TC", "SR"]
 
 
 class HardRecord(Frozen):
@@ -38,7 +39,7 @@ class InstanceRecord(Frozen):
 
     scenario: str
     probe: str
-    dimension: Literal["U", "S", "OR", "TC", "SR"]
+    dimension: Dimension
     sub_dimension: str
     state: Literal["triggered", "untriggered", "contaminated", "unscored"]
     reason: str | None = None  # why untriggered / contaminated / unscored

@@ -1,1 +1,5 @@
-"""Events to exchanges, windows, anchors, triggers."""
+"""From events to exchanges, windows, order in turns and a conversation a person can read. Pure."""
+
+from realcli.trajectory.model import Exchange, Item, Trajectory, TrajectoryError, Window
+
+__all__ = ["Exchange", "Item", "Trajectory", "TrajectoryError", "Window"]
