@@ -1,0 +1,1 @@
+"""Agent programs behind one interface; found through the entry point group `realcli.agents`."""
