@@ -1,0 +1,106 @@
+"""Bundles: a tree of files as one tar.zst whose bytes depend on nothing but names, contents and the x bit.
+
+Digest of a bundle = sha256 of its compressed bytes, which is also its name in storage.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import stat
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import zstandard
+
+MAX_BUNDLE = 256 << 20  # bytes unpacked
+_LEVEL = 12
+_IGNORED = {"__pycache__", ".DS_Store", ".gitkeep"}
+
+
+class File(NamedTuple):
+    """A file of a tree: path relative to its root, 0o644 or 0o755, content."""
+
+    path: str
+    mode: int
+    content: bytes
+
+
+def read_tree(root: Path, parts: Iterable[str]) -> list[File]:
+    """The files below `root` in the named parts (files or folders; absent ones are empty), sorted by path.
+
+    ValueError for anything but files and folders: a link or a device would mean something else elsewhere.
+    """
+    found: list[File] = []
+    for part in sorted(parts):
+        top = root / part
+        paths = sorted(top.rglob("*")) if top.is_dir() and not top.is_symlink() else [top] if _there(top) else []
+        for path in paths:
+            relative = path.relative_to(root)
+            if _IGNORED & set(relative.parts) or path.suffix == ".pyc":
+                continue
+            info = path.lstat()
+            if stat.S_ISDIR(info.st_mode):
+                continue
+            if not stat.S_ISREG(info.st_mode):
+                raise ValueError(
+                    f"{relative.as_posix()} is a link or a special file; a bundle holds plain files: replace it by its content"
+                )
+            found.append(File(relative.as_posix(), 0o755 if info.st_mode & 0o100 else 0o644, path.read_bytes()))
+    return sorted(found)
+
+
+def pack(files: Iterable[File]) -> bytes:
+    """The bundle of these files. Equal files give equal bytes."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for file in sorted(files):
+            member = tarfile.TarInfo(file.path)
+            member.size, member.mode = len(file.content), file.mode
+            tar.addfile(member, io.BytesIO(file.content))
+    return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, threads=0).compress(out.getvalue())
+
+
+def unpack(bundle: bytes, root: Path) -> None:
+    """Write the bundle's files below `root` (created, must be empty).
+
+    ValueError for a damaged bundle, one over `MAX_BUNDLE`, and for members that are no plain file or would leave `root`.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    if any(root.iterdir()):
+        raise ValueError(f"{root} is not empty; a bundle is unpacked into a directory of its own")
+    for file in unpacked(bundle):
+        target = root / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.content)
+        target.chmod(file.mode)
+
+
+def unpacked(bundle: bytes) -> list[File]:
+    """The bundle's files, checked as in `unpack`."""
+    try:
+        # Our own frames state their content size; one that does not is not ours.
+        size = zstandard.frame_content_size(bundle)
+        if not 0 <= size <= MAX_BUNDLE:
+            raise ValueError(f"the bundle states no size or one over {MAX_BUNDLE >> 20} MiB")
+        with tarfile.open(fileobj=io.BytesIO(zstandard.ZstdDecompressor().decompress(bundle)), mode="r:") as tar:
+            return [_file(tar, member) for member in tar]
+    except (zstandard.ZstdError, tarfile.TarError, EOFError) as error:
+        raise ValueError(f"the bundle is damaged: {error}") from error
+
+
+def _file(tar: tarfile.TarFile, member: tarfile.TarInfo) -> File:
+    name = member.name
+    if not member.isreg():
+        raise ValueError(f"the bundle holds {name!r}, which is no plain file")
+    if name.startswith("/") or posixpath.normpath(name) != name or name.split("/")[0] == "..":
+        raise ValueError(f"the bundle holds {name!r}, which would leave its directory")
+    content = tar.extractfile(member)
+    assert content is not None  # isreg
+    return File(name, 0o755 if member.mode & 0o100 else 0o644, content.read())
+
+
+def _there(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
