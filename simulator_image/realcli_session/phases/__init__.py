@@ -1,0 +1,1 @@
+"""The work pod's session: setup, work, quiesce, seal."""

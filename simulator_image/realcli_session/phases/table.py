@@ -1,0 +1,174 @@
+"""What ends a phase, and what the end counts as: the one table, and the pure function over it.
+
+A session is in one stage and things happen to it (`Cause`). `TABLE` has a row for every pair; `advance` applies one. The
+reason that was decided first stays, except that (a) what makes the state unusable replaces a valid reason, and (b) what makes
+the evidence unusable replaces every reason. The work ends in `ENDED` on every path, through `SEAL` always.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+from realcli.api.outcomes import is_valid
+
+
+class Stage(StrEnum):
+    """Where the session is. `ENDED`: the termination message is due."""
+
+    SETUP = "setup"
+    WORK = "work"
+    QUIESCE = "quiesce"
+    SEAL = "seal"
+    ENDED = "ended"
+
+
+class Cause(StrEnum):
+    """What can happen."""
+
+    READY = "ready"  # setup is done
+    COMPLETED = "completed"  # EXEC: the first yield; COLLAB: the final claim was closed
+    TURN_LIMIT = "turn-limit"  # the gateway refused request n+1
+    DEADLINE = "deadline"  # working time is used up
+    WALL = "wall"  # wall time is used up
+    AGENT_EXIT = "agent-exit"  # the CLI ended by itself, or stopped talking
+    AGENT_FAILED = "agent-failed"  # its request fails while a plain one is answered
+    PROVIDER_FAILED = "provider-failed"  # a plain request is refused as well
+    RUNNER_LOST = "runner-lost"
+    SIGTERM = "sigterm"
+    SETUP_TIMEOUT = "setup-timeout"
+    SETUP_REFUSED = "setup-refused"  # the image cannot start the agent, the task cannot be set up
+    STORAGE_ERROR = "storage-error"  # storage did not take what it has to
+    QUIESCED = "quiesced"  # nothing of the agent runs, the state is stored (where it is wanted)
+    QUIESCE_REFUSED = "quiesce-refused"
+    STATE_TOO_LARGE = "state-too-large"
+    SEALED = "sealed"
+    INTERNAL = "internal"  # a bug of ours
+
+
+Replace = Literal["never", "valid", "always"]
+
+
+class Next(NamedTuple):
+    """One cell. `to` None: stay, nothing changes."""
+
+    to: Stage | None
+    reason: str | None = None
+    replaces: Replace = "never"  # which reason, decided earlier, this one replaces
+    state_lost: bool = False
+
+
+STAY = Next(None)
+_Q, _S = Stage.QUIESCE, Stage.SEAL
+
+# What an end of the agent leads to, in setup (its program runs already) as in work.
+_ENDS: dict[Cause, Next] = {
+    Cause.COMPLETED: Next(_Q, "Completed"),
+    Cause.TURN_LIMIT: Next(_Q, "TurnLimit"),
+    Cause.DEADLINE: Next(_Q, "Deadline"),
+    Cause.WALL: Next(_Q, "Deadline"),
+    Cause.AGENT_EXIT: Next(_Q, "AgentCrashed"),
+    Cause.AGENT_FAILED: Next(_Q, "AgentCrashed"),
+    Cause.PROVIDER_FAILED: Next(_Q, "ProviderUnavailable"),
+}
+_TOO_LATE = {cause: STAY for cause in (*_ENDS, Cause.READY, Cause.SETUP_TIMEOUT, Cause.SETUP_REFUSED)}
+
+TABLE: dict[Stage, dict[Cause, Next]] = {
+    Stage.SETUP: {
+        **_ENDS,
+        Cause.READY: Next(Stage.WORK),
+        Cause.RUNNER_LOST: Next(_S, "SetupTimeout", state_lost=True),  # nothing of the agent existed that could have done it
+        Cause.SIGTERM: Next(_S, "SessionLost", state_lost=True),
+        Cause.SETUP_TIMEOUT: Next(_S, "SetupTimeout", state_lost=True),
+        Cause.SETUP_REFUSED: Next(_S, "ConfigurationError", state_lost=True),
+        Cause.STORAGE_ERROR: Next(_S, "StorageUnavailable", state_lost=True),
+        Cause.QUIESCED: STAY,
+        Cause.QUIESCE_REFUSED: STAY,
+        Cause.STATE_TOO_LARGE: Next(_S, "ConfigurationError", state_lost=True),  # s0: the task's own fault
+        Cause.SEALED: STAY,
+        Cause.INTERNAL: Next(_S, "SessionLost", state_lost=True),
+    },
+    Stage.WORK: {
+        **_ENDS,
+        Cause.READY: STAY,
+        Cause.RUNNER_LOST: Next(_S, "RunnerLost", state_lost=True),
+        Cause.SIGTERM: Next(_S, "SessionLost", state_lost=True),  # no time to quiesce; closing the runner ends the agent
+        Cause.SETUP_TIMEOUT: STAY,
+        Cause.SETUP_REFUSED: STAY,
+        Cause.STORAGE_ERROR: STAY,  # the spool holds it; tried again at the end
+        Cause.QUIESCED: STAY,
+        Cause.QUIESCE_REFUSED: STAY,
+        Cause.STATE_TOO_LARGE: STAY,  # a snapshot of contract paths: the check on it is undecided
+        Cause.SEALED: STAY,
+        Cause.INTERNAL: Next(_S, "SessionLost", state_lost=True),
+    },
+    Stage.QUIESCE: {
+        **_TOO_LATE,
+        Cause.RUNNER_LOST: Next(_S, "RunnerLost", "valid", state_lost=True),
+        Cause.SIGTERM: STAY,  # the work is over and its result is worth the grace period
+        Cause.STORAGE_ERROR: STAY,
+        Cause.QUIESCED: Next(_S),
+        Cause.QUIESCE_REFUSED: Next(_S, "QuiesceRefused", "valid", state_lost=True),
+        Cause.STATE_TOO_LARGE: Next(_S, "StateTooLarge", "valid", state_lost=True),
+        Cause.SEALED: STAY,
+        Cause.INTERNAL: Next(_S, "SessionLost", "always", state_lost=True),
+    },
+    Stage.SEAL: {
+        **_TOO_LATE,
+        Cause.RUNNER_LOST: STAY,  # the state is out
+        Cause.SIGTERM: STAY,
+        Cause.STORAGE_ERROR: Next(Stage.ENDED, "StorageUnavailable", "always", state_lost=True),
+        Cause.QUIESCED: STAY,
+        Cause.QUIESCE_REFUSED: STAY,
+        Cause.STATE_TOO_LARGE: STAY,
+        Cause.SEALED: Next(Stage.ENDED),
+        Cause.INTERNAL: Next(Stage.ENDED, "SessionLost", "always", state_lost=True),
+    },
+    Stage.ENDED: dict.fromkeys(Cause, STAY),
+}
+
+
+def transition(stage: Stage, cause: Cause) -> Next:
+    """The cell of the table."""
+    return TABLE[stage][cause]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a session is and what has been decided about its end."""
+
+    stage: Stage = Stage.SETUP
+    reason: str | None = None
+    detail: str = ""
+    limit: Literal["turns", "deadline", "wall"] | None = None
+    state_lost: bool = False
+
+    @property
+    def valid(self) -> bool:
+        """Whether the decided end counts; ValueError before one is decided."""
+        if self.reason is None:
+            raise ValueError("no end was decided yet")
+        return is_valid(self.reason)
+
+
+_LIMITS: dict[Cause, Literal["turns", "deadline", "wall"]] = {
+    Cause.TURN_LIMIT: "turns",
+    Cause.DEADLINE: "deadline",
+    Cause.WALL: "wall",
+}
+
+
+def advance(progress: Progress, cause: Cause, detail: str = "") -> Progress:
+    """What the session is after `cause`; the same object where nothing changes. `detail` is for people."""
+    cell = transition(progress.stage, cause)
+    if cell.to is None:
+        return progress
+    moved = replace(progress, stage=cell.to, state_lost=progress.state_lost or cell.state_lost)
+    if cell.reason is None or not _replaces(cell.replaces, progress.reason):
+        return moved
+    return replace(moved, reason=cell.reason, detail=detail, limit=_LIMITS.get(cause))
+
+
+def _replaces(replaces: Replace, decided: str | None) -> bool:
+    return decided is None or replaces == "always" or (replaces == "valid" and is_valid(decided))

@@ -1,0 +1,66 @@
+"""What the pod tells the session by environment, with the paths of the pod as defaults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+KEYS = "REALCLI_KEYS"
+SPOOL = "REALCLI_SPOOL"
+TERMINATION = "REALCLI_TERMINATION_LOG"
+GATEWAY_PORT = "REALCLI_GATEWAY_PORT"
+STORAGE_PATIENCE = "REALCLI_STORAGE_PATIENCE"
+SEGMENT_SECONDS = "REALCLI_SEGMENT_SECONDS"
+FAULT = "REALCLI_FAULT"
+ALLOW_FAULTS = "REALCLI_ALLOW_FAULTS"
+KILL_AFTER_VERDICT = "kill-after-verdict"
+FAULTS = frozenset({KILL_AFTER_VERDICT})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where things are, and how patient the session is. Everything about the trial itself is in the lock."""
+
+    pod: str
+    node: str | None
+    termination_log: Path
+    keys: Path
+    """Directory of provider keys, one file per wire API."""
+    spool: Path
+    gateway_port: int
+    """Port on 127.0.0.1 of the pod; 0 = any free one."""
+    storage_patience: float
+    """Seconds the end of work waits for storage to come back."""
+    segment_seconds: float
+    """Age at which an open ledger segment goes up."""
+    fault: str | None
+    """A fault for tests, only with REALCLI_ALLOW_FAULTS=1: `kill-after-verdict` = SIGKILL between verdict and seal."""
+
+    @staticmethod
+    def from_environment(environ: Mapping[str, str] = os.environ) -> Settings:
+        """ValueError names the variable that is wrong."""
+        fault = environ.get(FAULT) if environ.get(ALLOW_FAULTS) == "1" else None
+        if fault is not None and fault not in FAULTS:
+            raise ValueError(f"{FAULT}={fault!r}: expected one of {', '.join(sorted(FAULTS))}")
+        return Settings(
+            pod=environ.get("REALCLI_POD", ""),
+            node=environ.get("REALCLI_NODE"),
+            termination_log=Path(environ.get(TERMINATION, "/dev/termination-log")),
+            keys=Path(environ.get(KEYS, "/var/run/realcli/keys")),
+            spool=Path(environ.get(SPOOL, "/spool")),
+            gateway_port=_number(environ, GATEWAY_PORT, 8317),
+            storage_patience=float(_number(environ, STORAGE_PATIENCE, 600)),
+            segment_seconds=float(_number(environ, SEGMENT_SECONDS, 30)),
+            fault=fault,
+        )
+
+
+def _number(environ: Mapping[str, str], name: str, default: int) -> int:
+    text = environ.get(name)
+    if text is None:
+        return default
+    if not text.isdigit():
+        raise ValueError(f"{name}={text!r}: expected a whole number")
+    return int(text)
