@@ -246,8 +246,8 @@ class SweepStatus(Frozen):
     egress: Literal["Unenforced"] | None = Field(default=None, description="Unenforced: no network wall around the agent.")
     plan_digest: Digest | None = Field(default=None, description="Digest of the frozen plan.")
     lock_digest: Digest | None = Field(default=None, description="Digest of sweep.json in storage.")
-    storage_uri: str | None = Field(default=None, description="Where the sweep's files lie.")
-    report_uri: str | None = Field(default=None, description="Where the report lies.")
+    storage_uri: str | None = Field(default=None, alias="storageURI", description="Where the sweep's files lie.")
+    report_uri: str | None = Field(default=None, alias="reportURI", description="Where the report lies.")
     scores: Annotated[list[ScoreRow], Field(default=[], max_length=50, description="Scores, up to 50 configurations.")]
     r_exec: str | None = Field(default=None, description="Column: R of EXEC where there is one configuration.")
     r_collab: str | None = Field(default=None, description="Column: R of COLLAB.")

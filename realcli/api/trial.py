@@ -69,7 +69,9 @@ class TrialStatus(Frozen):
     tokens: Tokens | None = Field(default=None, description="Tokens by the gateway's count.")
     working_seconds: str | None = Field(default=None, max_length=32, description="Working time of the agent in seconds.")
     limit: str | None = Field(default=None, max_length=64, description="The limit that fired: turns, deadline or wall.")
-    ledger_uri: str | None = Field(default=None, max_length=1024, description="Where the ledger of this attempt lies.")
+    ledger_uri: str | None = Field(
+        default=None, alias="ledgerURI", max_length=1024, description="Where the ledger of this attempt lies."
+    )
     work_seal_digest: Digest | None = Field(default=None, description="Digest of work-seal.json (the anchor).")
     seal_digest: Digest | None = Field(default=None, description="Digest of the verify seal (the anchor).")
     verifier_trust: Literal["artifacts"] | None = Field(default=None, description="What verify believes of the state.")

@@ -279,7 +279,7 @@ class FileWrite(Data):
     kind: ClassVar[str] = "file_write"
     path: str
     after_turn: int  # 0: before the first request
-    before_turn: int | None  # None: after the last request
+    before_turn: int | None = None  # None: after the last request
     created: bool
     sha256: Hex64 | None = None
     size: int = 0
@@ -292,7 +292,7 @@ class FileDelete(Data):
     kind: ClassVar[str] = "file_delete"
     path: str
     after_turn: int
-    before_turn: int | None
+    before_turn: int | None = None
 
 
 class Snapshot(Data):

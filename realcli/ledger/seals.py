@@ -70,7 +70,7 @@ class WorkSeal(Sealed):
     trial: TrialIdentity
     reason: str  # how work ended
     valid: bool
-    state: Digest | None  # sha256 of state.tar.zst; None: it did not survive
+    state: Digest | None = None  # sha256 of state.tar.zst; None: it did not survive
     run: Digest  # of run.json
     ledger: LedgerSummary
     turns: int

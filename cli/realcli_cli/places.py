@@ -1,0 +1,52 @@
+"""Turns what a person names (a Trial, a sweep, a directory, an s3:// address) into a store and a key."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from realcli.storage import ObjectStore, StorageConfig, open_store
+from realcli_cli.main import UserError
+
+
+class Place(NamedTuple):
+    """Where to look."""
+
+    store: ObjectStore
+    key: str
+    shown: str
+    anchor: str | None = None  # digest of the work seal, where an object in the cluster told it
+
+
+def place_of_uri(uri: str, endpoint: str | None) -> Place:
+    """s3://…, file://… or a directory."""
+    if "://" not in uri and not Path(uri).is_dir():
+        raise UserError(
+            f"{uri} is not a directory; expected a directory, s3://bucket/path or the name of an object in the cluster"
+        )
+    try:
+        config, key = StorageConfig.of_uri(uri, endpoint)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    return Place(open_store(config), key, uri)
+
+
+def is_address(text: str) -> bool:
+    """True for a directory or an address, False for the name of an object in the cluster."""
+    return "://" in text or "/" in text or Path(text).is_dir()
+
+
+def object_in_cluster(kind: str, name: str, namespace: str | None) -> dict[str, Any]:
+    """`kubectl get KIND NAME -o json`, with the person's own rights and context."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        raise UserError(f"{name} is no directory and kubectl is not installed; give a directory or an s3:// address")
+    command = [kubectl, "get", f"{kind}.realcli.dev", name, "-o", "json", *(["-n", namespace] if namespace else [])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise UserError(f"{kind} {name}: {done.stderr.strip()}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

@@ -1,0 +1,51 @@
+"""`realcli report download`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from realcli_cli.main import UserError
+from realcli_cli.places import is_address, object_in_cluster, place_of_uri
+
+app = typer.Typer(no_args_is_help=True, help="Reports of finished sweeps.")
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `download` a subcommand while it is the only one."""
+
+
+@app.command()
+def download(
+    sweep: Annotated[str, typer.Argument(help="Sweep, or s3:// address of a report.")],
+    directory: Annotated[Path, typer.Argument(help="Where to put it; created if missing.")] = Path("report"),
+    endpoint: Annotated[str | None, typer.Option(help="S3 endpoint, where it is not AWS.", envvar="AWS_ENDPOINT_URL")] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace of the sweep.")] = None,
+) -> None:
+    """Copy a report (index.html, summary.json, tables/, trials/) into a directory."""
+    uri = sweep if is_address(sweep) else _report_of(sweep, namespace)
+    place = place_of_uri(uri, endpoint)
+    base = place.key.strip("/")
+    base = base + "/" if base else ""
+    count = 0
+    for item in place.store.list(base):
+        target = directory / item.key.removeprefix(base)
+        if not target.resolve().is_relative_to(directory.resolve()):
+            raise UserError(f"{item.key} would be written outside {directory}; nothing more was written")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        place.store.download(item.key, target)
+        count += 1
+    if not count:
+        raise UserError(f"{uri}: no report lies here")
+    typer.echo(f"{count} files from {uri}\n{directory / 'index.html'}")
+
+
+def _report_of(sweep: str, namespace: str | None) -> str:
+    status = object_in_cluster("benchmarksweeps", sweep, namespace).get("status") or {}
+    uri = status.get("reportURI")
+    if not uri:
+        raise UserError(f"sweep {sweep} has no report yet (state {status.get('state', 'unknown')})")
+    return str(uri)

@@ -1,0 +1,67 @@
+"""Reads attempts out of an object store: which ones lie below a prefix, their files, their events."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from realcli.ledger.events import EVENT, Event
+from realcli.storage.paths import join
+from realcli.storage.port import NotFound, ObjectStore
+
+
+class StoreReader:
+    """One attempt in a store (`realcli.ledger.verify.Reader`)."""
+
+    def __init__(self, store: ObjectStore, root: str) -> None:
+        self._store = store
+        self._root = root.strip("/")
+        base = self._root + "/" if self._root else ""
+        self._names = [item.key.removeprefix(base) for item in store.list(base)]
+
+    def names(self) -> list[str]:
+        """Every file, relative to the attempt."""
+        return self._names
+
+    def read(self, name: str) -> bytes | None:
+        """Content, None if there is none."""
+        try:
+            return self._store.get(join(self._root, name))
+        except NotFound:
+            return None
+
+    def sha256(self, name: str) -> tuple[str, int] | None:
+        """(hex digest, size) without holding the object in memory."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "object"
+            try:
+                self._store.download(join(self._root, name), path)
+            except NotFound:
+                return None
+            with path.open("rb") as source:
+                return hashlib.file_digest(source, "sha256").hexdigest(), path.stat().st_size
+
+    def events(self) -> Iterator[Event]:
+        """The ledger's events in order; kinds this version does not know are kept. ValueError names a broken line."""
+        for name in sorted(name for name in self._names if name.startswith("ledger/")):
+            for number, line in enumerate((self.read(name) or b"").splitlines(), start=1):
+                try:
+                    yield EVENT.validate_json(line)
+                except ValueError as error:
+                    raise ValueError(f"{name}:{number} is not an event: {error}") from error
+
+
+def attempts_below(store: ObjectStore, prefix: str) -> list[str]:
+    """Roots of all attempts at or below a prefix (folders that hold a ledger or a work seal), sorted."""
+    base = prefix.strip("/")
+    base = base + "/" if base else ""
+    roots = set()
+    for item in store.list(base):
+        key = item.key
+        if key.endswith("/work-seal.json") or key == "work-seal.json":
+            roots.add(key.removesuffix("work-seal.json").rstrip("/"))
+        elif "/ledger/" in key or key.startswith("ledger/"):
+            roots.add(key[: key.rindex("ledger/")].rstrip("/"))
+    return sorted(roots)
