@@ -1,0 +1,151 @@
+"""Lines, rate limit, server-side apply, expectations, routes, errors."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from realcli_operator.kube import errors
+from realcli_operator.kube.apply import server_side_apply
+from realcli_operator.kube.errors import error_for
+from realcli_operator.kube.expectations import Expectations
+from realcli_operator.kube.lines import LineBuffer
+from realcli_operator.kube.names import Kind, Resource, sweep_key, trial_key
+from realcli_operator.kube.project import project
+from realcli_operator.kube.rate import RateLimit
+from realcli_operator.kube.route import SWEEP_DEBOUNCE, route
+
+
+@given(st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line)), st.lists(st.integers(0, 60)))
+def test_lines_do_not_depend_on_the_chunking(lines: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(line + b"\n" for line in lines)
+    points = sorted({min(cut, len(stream)) for cut in cuts} | {0, len(stream)})
+    buffer = LineBuffer()
+    found = [line for a, b in itertools.pairwise(points) for line in buffer.feed(stream[a:b])]
+    assert found == lines
+
+
+def test_an_unfinished_line_is_kept_back() -> None:
+    buffer = LineBuffer()
+    assert buffer.feed(b"one\n\ntw") == [b"one"]
+    assert buffer.feed(b"") == []
+    assert buffer.feed(b"o\n") == [b"two"]
+
+
+async def test_rate_limit_allows_a_burst_and_then_an_even_pace(clock: Any) -> None:
+    limit = RateLimit(10, burst=3, clock=clock)
+    assert [round(limit.reserve(), 3) for _ in range(6)] == [0, 0, 0, 0.1, 0.2, 0.3]
+    clock.advance(100)
+    assert [round(limit.reserve(), 3) for _ in range(4)] == [0, 0, 0, 0.1]
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (5, 0)])
+def test_rate_limit_refuses_nonsense(rate: float, burst: int) -> None:
+    with pytest.raises(ValueError, match="rate > 0 and burst >= 1"):
+        RateLimit(rate, burst)
+
+
+def _c(kind: str, status: str) -> dict[str, str]:
+    return {"type": kind, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("live", "before", "intent", "expected"),
+    [
+        pytest.param({}, {}, {"phase": "A"}, {"phase": "A"}, id="first"),
+        pytest.param({"phase": "A", "turns": 1}, {"phase": "A", "turns": 1}, {"phase": "B"}, {"phase": "B"}, id="dropped"),
+        pytest.param({"phase": "A", "x": 1}, {"phase": "A"}, {"phase": "B"}, {"phase": "B", "x": 1}, id="others' stay"),
+        pytest.param({"m": {"a": 1, "b": 2}}, {"m": {"a": 1}}, {"m": {"c": 3}}, {"m": {"b": 2, "c": 3}}, id="nested"),
+        pytest.param({"m": {"a": 1}}, {"m": {"a": 1}}, {}, {}, id="whole map dropped"),
+        pytest.param({"l": [1]}, {"l": [1]}, {"l": [2]}, {"l": [2]}, id="atomic list"),
+        pytest.param(
+            {"conditions": [_c("Mine", "True"), _c("Old", "True"), _c("Theirs", "True")]},
+            {"conditions": [_c("Mine", "True"), _c("Old", "True")]},
+            {"conditions": [_c("Mine", "False"), _c("New", "True")]},
+            {"conditions": [_c("Mine", "False"), _c("Theirs", "True"), _c("New", "True")]},
+            id="conditions by type",
+        ),
+    ],
+)
+def test_server_side_apply(live: Any, before: Any, intent: Any, expected: Any) -> None:
+    assert server_side_apply(live, before, intent) == expected
+
+
+def test_expectations_end_by_time_by_change_and_by_sight(clock: Any) -> None:
+    expected = Expectations(clock)
+    expected.expect_status("u", {"a": 1, "b": 2})
+    assert expected.status_pending("u", {"b": 2, "a": 1})
+    assert not expected.status_pending("u", {"a": 1})
+    assert not expected.status_pending("v", {"a": 1, "b": 2})
+    expected.expect_created("u", "pod-1")
+    expected.expect_created("u", "pod-2")
+    expected.observed("u", "pod-1")
+    assert not expected.creation_pending("u", "pod-1")
+    assert expected.creation_pending("u", "pod-2")
+    clock.advance(29.9)
+    assert expected.status_pending("u", {"a": 1, "b": 2})
+    clock.advance(0.2)
+    assert not expected.status_pending("u", {"a": 1, "b": 2})
+    assert not expected.creation_pending("u", "pod-2")
+    assert len(expected) == 2
+    expected.expire()
+    assert len(expected) == 0
+    expected.expect_status("u", {})
+    expected.forget("u")
+    assert not expected.status_pending("u", {})
+
+
+def _view(kind: Kind, **labels: str) -> Any:
+    metadata = {"name": "x", "namespace": "one", "uid": "u", "resourceVersion": "1"}
+    return project(kind, {"metadata": metadata | {"labels": {f"realcli.dev/{k}": v for k, v in labels.items()}}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "expected"),
+    [
+        (Kind.SWEEP, {}, [(sweep_key("one", "x"), 0)]),
+        (Kind.TRIAL, {"sweep": "s"}, [(trial_key("one", "x"), 0), (sweep_key("one", "s"), SWEEP_DEBOUNCE)]),
+        (Kind.TRIAL, {}, [(trial_key("one", "x"), 0)]),
+        (Kind.POD, {"sweep": "s", "trial": "t"}, [(trial_key("one", "t"), 0)]),
+        (Kind.POD, {"sweep": "s"}, [(sweep_key("one", "s"), 0)]),
+        (Kind.POD, {}, []),
+        (Kind.JOB, {"sweep": "s"}, [(sweep_key("one", "s"), 0)]),
+    ],
+)
+def test_routes(kind: Kind, labels: dict[str, str], expected: list[Any]) -> None:
+    assert list(route(_view(kind, **labels))) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [
+        (400, "BadRequest", errors.Invalid),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (409, "Conflict", errors.Conflict),
+        (410, "Expired", errors.Gone),
+        (418, "", errors.PermanentError),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.TooManyRequests),
+        (500, "Expired", errors.Gone),
+        (500, "InternalError", errors.ServerError),
+        (503, "", errors.ServerError),
+    ],
+)
+def test_errors_are_typed_by_status_and_reason(status: int, reason: str, expected: type[Exception]) -> None:
+    error = error_for(status, reason, "the server's words")
+    assert type(error) is expected
+    assert "the server's words" in str(error)
+
+
+def test_paths() -> None:
+    core = Resource(Kind.POD, "v1", "Pod", "pods", None)
+    group = Resource(Kind.TRIAL, "realcli.dev/v1alpha1", "Trial", "trials", None)
+    assert core.path() == "/api/v1/pods"
+    assert core.path("one", "p", "log") == "/api/v1/namespaces/one/pods/p/log"
+    assert group.path("one", "t", "status") == "/apis/realcli.dev/v1alpha1/namespaces/one/trials/t/status"
