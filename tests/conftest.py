@@ -1,0 +1,132 @@
+"""Servers that several rooms test against: a real S3 server (SeaweedFS) as a process on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+
+def tool(name: str) -> Path:
+    """A binary built by hack/: $REALCLI_BIN, else the cache's bin/."""
+    cache = Path(os.environ.get("REALCLI_CACHE", str(Path.home() / ".cache" / "realcli")))
+    folder = Path(os.environ.get("REALCLI_BIN", str(cache / "bin")))
+    path = folder / name
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing: run `make setup` (or set REALCLI_BIN to where {name} lies)")
+    return path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class S3Server(NamedTuple):
+    endpoint: str
+    access_key: str
+    secret_key: str
+    process: subprocess.Popen[bytes]
+
+    def client(self):
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=self.secret_key,
+            config=Config(signature_version="s3v4", s3={"addressing_style": "path"}, retries={"max_attempts": 1}),
+        )
+
+    def new_bucket(self) -> str:
+        name = f"b-{uuid.uuid4().hex[:12]}"
+        self.client().create_bucket(Bucket=name)
+        return name
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    folder = tmp_path_factory.mktemp("seaweedfs")
+    access, secret = "test-access", "test-secret-key"
+    identity = {
+        "name": "t",
+        "credentials": [{"accessKey": access, "secretKey": secret}],
+        "actions": ["Admin", "Read", "Write", "List"],
+    }
+    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    (folder / "data").mkdir()
+    # weed derives the gRPC port of each part as port + 10000, so ports must stay below 55536
+    ports = {name: base for name, base in zip(("master", "volume", "filer", "s3"), _ports_below(45_000, 4), strict=True)}
+    log = (folder / "weed.log").open("wb")
+    process = subprocess.Popen(
+        [
+            str(tool("weed")),
+            "server",
+            f"-dir={folder / 'data'}",
+            "-ip=127.0.0.1",
+            "-ip.bind=127.0.0.1",
+            "-master.volumeSizeLimitMB=64",
+            "-volume.max=20",
+            "-filer",
+            "-s3",
+            f"-s3.config={folder / 's3.json'}",
+            f"-master.port={ports['master']}",
+            f"-volume.port={ports['volume']}",
+            f"-filer.port={ports['filer']}",
+            f"-s3.port={ports['s3']}",
+            "-s3.iam=false",
+        ],
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+    server = S3Server(f"http://127.0.0.1:{ports['s3']}", access, secret, process)
+    try:
+        _wait_ready(server, folder / "weed.log")
+        yield server
+    finally:
+        process.kill()  # its graceful end waits longer than its data is worth
+        process.wait()
+        log.close()
+
+
+def _ports_below(limit: int, count: int) -> list[int]:
+    found: list[int] = []
+    candidate = 20_000 + os.getpid() % 10_000
+    while len(found) < count:
+        candidate += 1
+        if candidate >= limit:
+            raise RuntimeError("no free ports for SeaweedFS")
+        with socket.socket() as low, socket.socket() as high:
+            try:
+                low.bind(("127.0.0.1", candidate))
+                high.bind(("127.0.0.1", candidate + 10_000))
+            except OSError:
+                continue
+        found.append(candidate)
+    return found
+
+
+def _wait_ready(server: S3Server, log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            bucket = server.new_bucket()
+            server.client().put_object(Bucket=bucket, Key="ready", Body=b"1")
+            return
+        except (ClientError, BotoCoreError) as error:
+            if server.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"SeaweedFS did not start: {error}\n{log.read_text(errors='replace')[-3000:]}") from error
+            time.sleep(0.2)  # polling a process that has no other way to say it is ready
