@@ -27,6 +27,11 @@ class Frozen(BaseModel):
         """The JSON form (camelCase, no unset optionals)."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
+    @classmethod
+    def aliases(cls) -> list[str]:
+        """Field names as written outside."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
     def canonical(self) -> bytes:
         """The one byte form that digests are taken of: sorted keys, no spaces, UTF-8."""
         return canonical_json(self.dump())
@@ -46,7 +51,7 @@ def sha256_digest(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$", max_length=71)]
 Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", min_length=1, max_length=63)]
 

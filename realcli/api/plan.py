@@ -162,6 +162,7 @@ class Plan(Frozen):
     root: str  # storage key prefix of the sweep, ends without "/"
     lock_digest: Digest
     benchmark_digest: Digest
+    platform: Platform  # that of the lock: every pod of the sweep is built for it, whatever the operator is by then
     egress: Literal["Unenforced"] = "Unenforced"
     tasks: list[PlanTask]  # sorted by name
     configurations: list[PlanConfiguration]  # sorted by name

@@ -11,6 +11,7 @@ from realcli.api.base import Digest, DnsLabel, Duration, Frozen
 
 Mode = Literal["EXEC", "COLLAB"]
 MODES: tuple[Mode, ...] = ("COLLAB", "EXEC")  # sorted, as the ordinal needs them
+MUTABLE = ("suspend", "parallelism")
 IMMUTABLE = "spec is immutable except suspend and parallelism; make a new sweep"
 
 
@@ -124,7 +125,7 @@ class Limits(Frozen):
     turns: int = Field(default=600, ge=1, le=100000, description="Generation requests; request n+1 is refused.")
     exec: ModeLimits = Field(default=ModeLimits(deadline="6h"), description="Limits of EXEC.")
     collab: ModeLimits = Field(default=ModeLimits(deadline="10h"), description="Limits of COLLAB.")
-    wall_factor: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]?(\.[0-9]{1,3})?$")] = Field(
+    wall_factor: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]?(\.[0-9]{1,3})?$", max_length=6)] = Field(
         default="1.5", description="Wall limit = wallFactor x deadline."
     )
     pending: Duration = Field(default="1h", description="A pod must be scheduled within this time.")
@@ -148,7 +149,9 @@ class Retry(Frozen):
 class Storage(Frozen):
     """Where everything goes: an S3-compatible bucket."""
 
-    bucket: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] = Field(description="Bucket.")
+    bucket: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", max_length=63)] = Field(
+        description="Bucket."
+    )
     prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._/-]*$", max_length=256)] = Field(
         default="", description="Prefix inside the bucket."
     )
@@ -223,11 +226,11 @@ class SweepCounts(Frozen):
 class ScoreRow(Frozen):
     """Scores of one configuration, as decimal strings; absent where undefined."""
 
-    configuration: str = Field(description="Configuration.")
-    r_exec: str | None = Field(default=None, description="R of EXEC.")
-    r_collab: str | None = Field(default=None, description="R of COLLAB.")
-    s: str | None = Field(default=None, description="S; ~ marks S_rate or a partial S.")
-    j: str | None = Field(default=None, description="J.")
+    configuration: str = Field(max_length=253, description="Configuration.")
+    r_exec: str | None = Field(default=None, max_length=16, description="R of EXEC.")
+    r_collab: str | None = Field(default=None, max_length=16, description="R of COLLAB.")
+    s: str | None = Field(default=None, max_length=16, description="S; ~ marks S_rate or a partial S.")
+    j: str | None = Field(default=None, max_length=16, description="J.")
 
 
 class SweepStatus(Frozen):
@@ -242,17 +245,17 @@ class SweepStatus(Frozen):
         Field(default=[], max_length=16, description="Planned, Ready, Suspended, Complete, Failed."),
     ]
     counts: SweepCounts = Field(default=SweepCounts(), description="Counters.")
-    trials: str | None = Field(default=None, description="terminal/total, for the column.")
+    trials: str | None = Field(default=None, max_length=32, description="terminal/total, for the column.")
     egress: Literal["Unenforced"] | None = Field(default=None, description="Unenforced: no network wall around the agent.")
     plan_digest: Digest | None = Field(default=None, description="Digest of the frozen plan.")
     lock_digest: Digest | None = Field(default=None, description="Digest of sweep.json in storage.")
-    storage_uri: str | None = Field(default=None, alias="storageURI", description="Where the sweep's files lie.")
-    report_uri: str | None = Field(default=None, alias="reportURI", description="Where the report lies.")
+    storage_uri: str | None = Field(default=None, alias="storageURI", max_length=1024, description="Where the sweep's files lie.")
+    report_uri: str | None = Field(default=None, alias="reportURI", max_length=1024, description="Where the report lies.")
     scores: Annotated[list[ScoreRow], Field(default=[], max_length=50, description="Scores, up to 50 configurations.")]
-    r_exec: str | None = Field(default=None, description="Column: R of EXEC where there is one configuration.")
-    r_collab: str | None = Field(default=None, description="Column: R of COLLAB.")
-    s: str | None = Field(default=None, description="Column: S.")
-    j: str | None = Field(default=None, description="Column: J.")
+    r_exec: str | None = Field(default=None, max_length=16, description="Column: R of EXEC where there is one configuration.")
+    r_collab: str | None = Field(default=None, max_length=16, description="Column: R of COLLAB.")
+    s: str | None = Field(default=None, max_length=16, description="Column: S.")
+    j: str | None = Field(default=None, max_length=16, description="Column: J.")
 
 
 class ObjectMeta(Frozen):

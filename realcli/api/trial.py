@@ -54,6 +54,7 @@ class TrialStatus(Frozen):
     invalid_attempts: int = Field(default=0, ge=0, description="Attempts that ended invalid.")
     last_invalid_reason: str | None = Field(default=None, max_length=64, description="Why the last invalid attempt ended.")
     verify_attempt: int = Field(default=0, ge=0, description="Verify pod of this attempt, from 1; 0 before the first.")
+    verify_faults: int = Field(default=0, ge=0, description="Verify pods of this attempt that ended without a verdict.")
     retry_after: str | None = Field(
         default=None, description="No new pod before this time.", json_schema_extra={"format": "date-time"}
     )
