@@ -7,70 +7,64 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-Holder = Literal["user", "provider"]
-
 
 class WorkingClock:
     """Elapsed seconds from the agent's start, minus the union of the intervals in which somebody else made it wait.
 
-    `user`: the simulated user (and what the session does while the agent is idle). `provider`: a request waits between two
-    retries inside the gateway and no other request of the trial is open. A union, so overlapping holds count once.
+    Two parties can: the simulated user (and what the session does while the agent is idle), told by `user_time`; and the
+    provider, told by `waiting`: seconds so far in which requests waited between two retries inside the gateway and none was
+    with the provider. Where both did at once the interval counts once.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], waiting: Callable[[], float] = lambda: 0.0) -> None:
         self._now = now
+        self._waiting = waiting
         self._started: float | None = None
-        self._ended: float | None = None
-        self._held: set[Holder] = set()
-        self._held_since = 0.0
-        self._not_counted = 0.0
+        self._waited_before = 0.0
+        self._ended: tuple[float, float] | None = None
+        self._user = 0.0  # seconds of the user, less what the provider made wait meanwhile
+        self._user_since: tuple[float, float] | None = None
 
     def start(self) -> None:
         """The agent starts."""
-        self._started = self._now()
-        self._held_since = self._started
+        self._started, self._waited_before = self._now(), self._waiting()
 
     def stop(self) -> None:
         """The work is over: both times stand still. Idempotent."""
         if self._ended is None:
-            self._ended = self._now()
-
-    def hold(self, who: Holder, on: bool) -> None:
-        """`who` makes the agent wait, or no longer does. Idempotent."""
-        if on == (who in self._held):
-            return
-        now = self._end()
-        if on:
-            if not self._held:
-                self._held_since = now
-            self._held.add(who)
-        else:
-            self._held.remove(who)
-            if not self._held:
-                self._not_counted += now - self._held_since
+            self._ended = self._now(), self._waiting()
 
     @contextmanager
-    def held(self, who: Holder) -> Iterator[None]:
-        """`hold` around a block."""
-        self.hold(who, True)
+    def user_time(self) -> Iterator[None]:
+        """The block is the simulated user's time. Does not nest."""
+        self._user_since = self._at()
         try:
             yield
         finally:
-            self.hold(who, False)
+            self._user += self._user_open()
+            self._user_since = None
 
     @property
     def wall(self) -> float:
         """Seconds since the start; 0 before it."""
-        return 0.0 if self._started is None else self._end() - self._started
+        return 0.0 if self._started is None else self._at()[0] - self._started
 
     @property
     def working(self) -> float:
         """Working seconds; 0 before the start."""
-        open_hold = self._end() - self._held_since if self._held and self._started is not None else 0.0
-        return max(0.0, self.wall - self._not_counted - open_hold)
+        if self._started is None:
+            return 0.0
+        waited = self._at()[1] - self._waited_before
+        return max(0.0, self.wall - waited - self._user - self._user_open())
 
-    def _end(self) -> float:
-        return self._now() if self._ended is None else self._ended
+    def _at(self) -> tuple[float, float]:
+        return (self._now(), self._waiting()) if self._ended is None else self._ended
+
+    def _user_open(self) -> float:
+        if self._user_since is None or self._started is None:
+            return 0.0
+        (now, waited), (since, waited_then) = self._at(), self._user_since
+        return max(0.0, (now - max(since, self._started)) - (waited - waited_then))
 
 
 async def wait_for_limit(clock: WorkingClock, deadline: float, wall: float) -> Literal["deadline", "wall"]:

@@ -17,13 +17,15 @@ mode the texts are the script's own, so nothing is worded here. Rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from realcli.benchmark.consistency import check_script
 from realcli.benchmark.models import Edit, Probe, Script
+from realcli.benchmark.problems import BenchmarkError
+from realcli.benchmark.script import BATCH, PROBE, message_of_batch, slice_of
 
-SLICE_SEPARATOR = "\n\n"
+PLAIN = "slice:"
 Reason = Literal["not_reached", "cut", "probe_undelivered"]
 How = Literal["opener", "batch", "probe"]
 
@@ -120,10 +122,6 @@ Action = Say | PutPlant | Interim | Untriggered | Close
 Actions = tuple[Action, ...]
 
 
-class ScriptError(ValueError):
-    """The script cannot be played; says which field and what to do."""
-
-
 # ------------------------------------------------------------------------------------------------------------------- state
 @dataclass(frozen=True, slots=True)
 class State:
@@ -147,37 +145,15 @@ class State:
     @property
     def probes_pending(self) -> int:
         """Probes neither delivered nor given up."""
-        return sum(1 for item in self.pending if item.startswith("probe:"))
+        return sum(1 for item in self.pending if item.startswith(PROBE))
 
 
 def initial(script: Script) -> State:
-    """The state before the opener; ScriptError for a script that cannot be played."""
-    problems = problems_of(script)
+    """The state before the opener; BenchmarkError for a script that cannot be played."""
+    problems = list(check_script(script))
     if problems:
-        raise ScriptError("interaction/script.json: " + "; ".join(problems))
+        raise BenchmarkError(problems)
     return State(script=script, pending=tuple(script.order))
-
-
-def problems_of(script: Script) -> list[str]:
-    """What would keep a script from being played: unknown, repeated or missing ids. Empty if it is fine."""
-    slices = [s.id for s in script.slices]
-    probes = [p.id for p in script.probes]
-    known = {f"batch:{b}" for b in script.batches} | {f"probe:{p}" for p in probes}
-    carried = [s for ids in script.batches.values() for s in ids] + [p.slice for p in script.probes if p.slice is not None]
-    found = [f"slices: id {i!r} stands twice" for i in _repeated(slices)]
-    found += [f"probes: id {i!r} stands twice" for i in _repeated(probes)]
-    found += [f"order: {i!r} stands twice" for i in _repeated(script.order)]
-    found += [f"order: {i!r} is neither a batch nor a probe of this script" for i in script.order if i not in known]
-    found += [f"order: {i!r} is missing, so it would never be said" for i in sorted(known - set(script.order))]
-    found += [f"slice {i!r} stands in two batches or probes" for i in _repeated(carried)]
-    found += [f"slice {i!r} is named by a batch or probe but not defined in slices" for i in sorted(set(carried) - set(slices))]
-    found += [f"mandatory slice {s.id!r} is in no batch and bound to no probe" for s in script.slices
-              if s.mandatory and s.id not in carried]  # fmt: skip
-    return found
-
-
-def _repeated(items: Sequence[str]) -> list[str]:
-    return sorted({item for item in items if items.count(item) > 1})
 
 
 # -------------------------------------------------------------------------------------------------------------------- step
@@ -231,7 +207,7 @@ def _answer(state: State) -> tuple[State, Actions]:
     item = next((i for i in state.pending if _due(state, i)), None)
     if item is not None:
         return _say_item(state, item)
-    waiting = [i.removeprefix("probe:") for i in state.pending]
+    waiting = [i.removeprefix(PROBE) for i in state.pending]
     if waiting:
         given_up, actions = _give_up(state, waiting, "not_reached")
         after, more = _answer(given_up)
@@ -241,35 +217,32 @@ def _answer(state: State) -> tuple[State, Actions]:
 
 
 def _due(state: State, item: str) -> bool:
-    if not item.startswith("probe:"):
+    if not item.startswith(PROBE):
         return True
-    probe = _probe(state.script, item.removeprefix("probe:"))
+    probe = _probe(state.script, item.removeprefix(PROBE))
     return probe.wait_for_write is None or probe.wait_for_write in state.written
 
 
 def _say_item(state: State, item: str) -> tuple[State, Actions]:
-    kind, _, name = item.partition(":")
-    if kind == "probe":
-        probe = _probe(state.script, name)
+    if item.startswith(PROBE):
+        probe = _probe(state.script, item.removeprefix(PROBE))
         if probe.edit is not None:
-            return replace(state, planting=name), (PutPlant(name, probe.edit),)
+            return replace(state, planting=probe.id), (PutPlant(probe.id, probe.edit),)
         return _say_probe(state, probe)
-    ids = state.script.batches[name] if kind == "batch" else [name]
-    texts = {s.id: s.text for s in state.script.slices}
+    if item.startswith(BATCH):
+        name = item.removeprefix(BATCH)
+        ids, text = tuple(state.script.batches[name]), message_of_batch(state.script, name)
+    else:
+        ids = (item.removeprefix(PLAIN),)
+        text = slice_of(state.script, ids[0]).text
     after, message = _next_message(state, item)
-    said = Say(
-        message,
-        after.exchange,
-        SLICE_SEPARATOR.join(texts[i] for i in ids),
-        tuple(f"slice:{i}" for i in ids),
-        tuple((i, "batch") for i in ids),
-    )
+    said = Say(message, after.exchange, text, tuple(PLAIN + i for i in ids), tuple((i, "batch") for i in ids))
     return replace(after, released=after.released | set(ids)), (said,)
 
 
 def _say_probe(state: State, probe: Probe) -> tuple[State, Actions]:
-    after, message = _next_message(state, f"probe:{probe.id}")
-    sources = (f"probe:{probe.id}",) + ((f"slice:{probe.slice}",) if probe.slice else ())
+    after, message = _next_message(state, PROBE + probe.id)
+    sources = (PROBE + probe.id,) + ((PLAIN + probe.slice,) if probe.slice else ())
     releases: tuple[tuple[str, How], ...] = ((probe.slice, "probe"),) if probe.slice else ()
     said = Say(message, after.exchange, probe.text, sources, releases, probe)
     return replace(after, released=after.released | {s for s, _ in releases}, last_probe=probe.id), (said,)
@@ -280,21 +253,21 @@ def _give_up(state: State, probes: list[str], reason: Reason) -> tuple[State, Ac
     pending: list[str] = []
     actions: list[Action] = []
     for item in state.pending:
-        name = item.removeprefix("probe:")
-        if not item.startswith("probe:") or name not in probes:
+        name = item.removeprefix(PROBE)
+        if not item.startswith(PROBE) or name not in probes:
             pending.append(item)
             continue
         probe = _probe(state.script, name)
         actions.append(Untriggered(probe.id, probe.scenario, reason))
         if probe.slice is not None:
-            pending.append(f"slice:{probe.slice}")
+            pending.append(PLAIN + probe.slice)
     return replace(state, pending=tuple(pending)), tuple(actions)
 
 
 def _cut(state: State, acted: bool) -> tuple[State, Actions]:
     if state.ended:
         return state, ()
-    left = [i.removeprefix("probe:") for i in state.pending if i.startswith("probe:")]
+    left = [i.removeprefix(PROBE) for i in state.pending if i.startswith(PROBE)]
     after, actions = _give_up(state, left, "not_reached")
     if state.last_probe is not None and not acted:
         probe = _probe(state.script, state.last_probe)

@@ -3,85 +3,82 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realcli_session.phases.working import Holder, WorkingClock, wait_for_limit
+from realcli_session.phases.working import WorkingClock, wait_for_limit
 
 
-class Now:
+class World:
+    """Time and the gateway's count of waiting, moved by hand. A script is one letter per second: what goes on in it."""
+
     def __init__(self) -> None:
-        self.value = 100.0
+        self.now = 100.0
+        self.waiting = 3.0
+        self.clock = WorkingClock(lambda: self.now, lambda: self.waiting)
 
-    def __call__(self) -> float:
-        return self.value
+    def play(self, seconds: str) -> None:
+        with ExitStack() as user:
+            holding = False
+            for second in seconds:
+                if (second in "ub") != holding:
+                    holding = not holding
+                    if holding:
+                        user.enter_context(self.clock.user_time())
+                    else:
+                        user.close()
+                self.now += 1
+                self.waiting += second in "pb"
 
 
-Step = tuple[float, Holder | Literal["start", "stop"], bool]
-TABLE: dict[str, tuple[list[Step], float, float]] = {
-    "before the start": ([(5, "user", True)], 0, 0),
-    "nobody waits": ([(0, "start", True), (10, "stop", True)], 10, 10),
-    "the user thinks": ([(0, "start", True), (4, "user", True), (3, "user", False), (2, "stop", True)], 6, 9),
-    "overlapping holds count once": (
-        [
-            (0, "start", True),
-            (1, "user", True),
-            (1, "provider", True),
-            (1, "user", False),
-            (1, "provider", False),
-            (1, "stop", True),
-        ],
-        2,
-        5,
-    ),
-    "a hold twice is one hold": (
-        [(0, "start", True), (1, "user", True), (1, "user", True), (1, "user", False), (1, "stop", True)],
-        2,
-        4,
-    ),
-    "an open hold": ([(0, "start", True), (1, "provider", True), (5, "stop", True)], 1, 6),
-    "a hold from before the start counts from the start": (
-        [(0, "user", True), (9, "start", True), (1, "user", False), (2, "stop", True)],
-        2,
-        3,
-    ),
-    "after the stop nothing moves": ([(0, "start", True), (1, "stop", True), (9, "stop", True), (9, "user", True)], 1, 1),
+# w works, u user's time, p the provider makes it wait, b both at once
+TABLE = {
+    "": 0,
+    "wwww": 4,
+    "wwuu": 2,
+    "uuww": 2,
+    "wwpp": 2,
+    "wbbw": 2,
+    "wupbw": 2,
+    "wwbuup": 2,
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_working_time(name: str) -> None:
-    steps, working, wall = TABLE[name]
-    now = Now()
-    clock = WorkingClock(now)
-    for wait, what, on in steps:
-        now.value += wait
-        if what == "start":
-            clock.start()
-        elif what == "stop":
-            clock.stop()
-        else:
-            clock.hold(what, on)
-    assert (clock.working, clock.wall) == (working, wall)
+@pytest.mark.parametrize("seconds", TABLE)
+def test_working_time(seconds: str) -> None:
+    world = World()
+    world.play("wup")
+    assert (world.clock.working, world.clock.wall) == (0, 0)
+    world.clock.start()
+    world.play(seconds)
+    assert (world.clock.working, world.clock.wall) == (TABLE[seconds], len(seconds))
+    world.clock.stop()
+    world.play("wup")
+    world.clock.stop()
+    assert (world.clock.working, world.clock.wall) == (TABLE[seconds], len(seconds))
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["user", "provider"]), st.booleans()), max_size=20))
-def test_never_more_than_the_wall_and_never_backwards(steps: list[tuple[int, Holder, bool]]) -> None:
-    now = Now()
-    clock = WorkingClock(now)
-    clock.start()
-    counted, held, last = 0, set[str](), 0.0
-    for wait, who, on in steps:
-        now.value += wait
-        counted += 0 if held else wait
-        clock.hold(who, on)
-        held = held | {who} if on else held - {who}
-        assert last <= clock.working <= clock.wall
-        last = clock.working
-    assert clock.working == counted
+@given(st.text(alphabet="wupb", max_size=30))
+def test_exactly_the_seconds_in_which_nobody_else_made_it_wait(seconds: str) -> None:
+    world = World()
+    world.clock.start()
+    last = 0.0
+    for second in seconds:
+        world.play(second)
+        assert last <= world.clock.working <= world.clock.wall
+        last = world.clock.working
+    assert world.clock.working == seconds.count("w")
+
+
+def test_while_the_user_thinks_the_clock_stands() -> None:
+    world = World()
+    world.clock.start()
+    with world.clock.user_time():
+        world.now += 5
+        assert (world.clock.working, world.clock.wall) == (0, 5)
 
 
 @pytest.mark.parametrize(("deadline", "wall", "fires"), [(0.0, 5.0, "deadline"), (5.0, 0.0, "wall"), (0.0, 0.0, "deadline")])

@@ -1,0 +1,162 @@
+"""The plan Job: check storage and benchmark, write the lock, print the frozen plan."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TextIO
+
+from pydantic import ValidationError
+
+from realcli.api.base import sha256_digest
+from realcli.api.plan import PLAN_BEGIN, PLAN_END, Deviation, Lock, encode_plan
+from realcli.api.termination import Result, Termination
+from realcli.benchmark.models import INDEX_KEY, Index
+from realcli.benchmark.problems import BenchmarkError
+from realcli.benchmark.publish import read_index
+from realcli.storage.paths import SweepPaths, join, sweep_root
+from realcli.storage.port import (
+    AlreadyStored,
+    NotFound,
+    ObjectStore,
+    StorageConfig,
+    StorageRefused,
+    StorageUnavailable,
+    open_store,
+)
+from realcli_session.agents.registry import adapter_class
+from realcli_session.inputs import benchmark_store
+from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, plan_of
+from realcli_session.plan.storage_check import check_storage
+from realcli_session.termination import shorten
+
+SWEEP_ENV = "REALCLI_SWEEP"
+
+
+class Refusal(Exception):
+    """Planning cannot go on; `reason` is for programs, the text for people."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def run(environ: Mapping[str, str], out: TextIO = sys.stdout, log: TextIO = sys.stderr) -> Termination:
+    """Plan the sweep of REALCLI_SWEEP. The plan is the last thing written to `out`."""
+    try:
+        request = _request(environ)
+        config = _storage_config(environ)
+        lock, digest, root = plan(request, config, open_store(config))
+        line = _encoded(lock, root, digest)
+    except Refusal as refusal:
+        print(f"{refusal.reason}: {refusal}", file=log, flush=True)
+        return Termination(phase="Plan", result=Result.REFUSED, reason=refusal.reason, message=shorten(str(refusal)))
+    for warning in lock.warnings:
+        print(f"warning: {warning}", file=log, flush=True)
+    print(f"{PLAN_BEGIN}\n{line}\n{PLAN_END}", file=out, flush=True)
+    planned = plan_of(lock, root, digest)
+    return Termination(
+        phase="Plan",
+        result=Result.PLANNED,
+        seal=planned.content_digest(),
+        message=f"{planned.size} trials",
+        uri=shorten(config.uri(SweepPaths(root).lock), 200),
+    )
+
+
+def plan(request: PlanRequest, config: StorageConfig, store: ObjectStore) -> tuple[Lock, str, str]:
+    """(lock, its digest, the sweep's root key), with everything checked and the lock stored. Raises Refusal."""
+    identity = request.sweep
+    root = sweep_root(request.spec.storage.prefix, identity.namespace, identity.name, identity.uid)
+    try:
+        check_storage(store, root)
+        index, index_digest = _index(request, config, store)
+        lock = build_lock(request, index, index_digest, _deviations, f"realcli/{version('realcli')}", _now())
+        lock, digest = _store_lock(store, SweepPaths(root).lock, lock)
+    except StorageRefused as error:
+        raise Refusal("StorageRefused", str(error)) from error
+    except AlreadyStored as error:
+        raise Refusal("StorageRefused", f"{error}: the sweep's place in storage holds something else") from error
+    except StorageUnavailable as error:
+        raise Refusal("StorageUnavailable", str(error)) from error
+    except ConfigurationRefused as error:
+        raise Refusal("ConfigurationError", str(error)) from error
+    return lock, digest, root
+
+
+def _request(environ: Mapping[str, str]) -> PlanRequest:
+    try:
+        return PlanRequest.model_validate_json(environ.get(SWEEP_ENV, ""))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or SWEEP_ENV
+        raise Refusal(
+            "ConfigurationError", f"{SWEEP_ENV}: {where}: {first['msg']}; the operator and this image must match"
+        ) from error
+
+
+def _storage_config(environ: Mapping[str, str]) -> StorageConfig:
+    try:
+        return StorageConfig.from_environment(environ)
+    except ValueError as error:
+        raise Refusal("ConfigurationError", str(error)) from error
+
+
+def _index(request: PlanRequest, config: StorageConfig, store: ObjectStore) -> tuple[Index, str]:
+    asked = request.spec.benchmark
+    where, prefix = benchmark_store(config, store, asked.source)
+    key = join(prefix, INDEX_KEY)
+    try:
+        found = sha256_digest(where.get(key))
+    except NotFound:
+        message = f"spec.benchmark.source: {key} does not exist in {where.describe()}; realcli benchmark publish puts it there"
+        raise Refusal("BenchmarkNotFound", message) from None
+    if asked.digest is not None and asked.digest != found:
+        message = f"spec.benchmark.digest: {key} has the digest {found}, expected {asked.digest}; correct digest or source"
+        raise Refusal("DigestMismatch", message)
+    try:
+        return read_index(where, prefix, found)
+    except BenchmarkError as error:
+        raise Refusal("BenchmarkNotFound", str(error)) from error
+
+
+def _deviations(program: str) -> tuple[Deviation, ...]:
+    return adapter_class(program).deviations()
+
+
+def _store_lock(store: ObjectStore, key: str, lock: Lock) -> tuple[Lock, str]:
+    """Store the lock, or take the one of an earlier run of this Job, which differs in its time alone."""
+    data = lock.canonical()
+    try:
+        store.put_once(key, data)
+    except AlreadyStored:
+        stored = store.get(key)
+        try:
+            earlier = Lock.model_validate_json(stored)
+        except ValidationError:
+            earlier = None
+        if earlier is None or _fixed(earlier) != _fixed(lock):
+            raise ConfigurationRefused(
+                f"{key} in {store.describe()} was planned with other inputs (operator, platform or benchmark changed since); "
+                "what has been planned stays as it is: make a new sweep"
+            ) from None
+        return earlier, sha256_digest(stored)
+    return lock, sha256_digest(data)
+
+
+def _fixed(lock: Lock) -> Lock:
+    """The lock without what may differ between two runs of this Job: its time and the mutable fields of the spec."""
+    return lock.model_copy(update={"created_at": "", "spec": lock.spec.model_copy(update={"suspend": False, "parallelism": 1})})
+
+
+def _encoded(lock: Lock, root: str, digest: str) -> str:
+    try:
+        return encode_plan(plan_of(lock, root, digest))
+    except ValueError as error:
+        raise Refusal("ConfigurationError", str(error)) from error
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

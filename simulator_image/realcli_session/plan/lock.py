@@ -1,0 +1,197 @@
+"""From what was asked (spec, index, platform) to the lock and the plan. Pure; every refusal names the field and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from realcli.api.base import Frozen, canonical_json, seconds, sha256_digest
+from realcli.api.plan import (
+    BenchmarkLock,
+    ConfigurationLock,
+    Deviation,
+    Lock,
+    Plan,
+    PlanConfiguration,
+    PlanTask,
+    Platform,
+    SweepIdentity,
+    TaskLock,
+)
+from realcli.api.sweep import Agent, InsecureHttp, Model, SweepSpec
+from realcli.benchmark.models import Index, IndexTask
+from realcli_session.gateway.config import EndpointRefused, check_endpoint
+
+# The wire API an agent program speaks.
+API_OF = {"claude-code": "anthropic"}
+MAX_ORDINALS = 100_000  # five digits
+
+
+class PlanRequest(Frozen):
+    """REALCLI_SWEEP."""
+
+    sweep: SweepIdentity
+    spec: SweepSpec
+    platform: Platform
+
+
+class ConfigurationRefused(Exception):
+    """The sweep cannot run as asked. One line per problem: field, what is wrong, what to do."""
+
+
+def build_lock(
+    request: PlanRequest,
+    index: Index,
+    index_digest: str,
+    deviations: Callable[[str], Iterable[Deviation]],
+    verifier_version: str,
+    created_at: str,
+) -> Lock:
+    """The lock, or ConfigurationRefused with every problem. `deviations(program)`: what its adapter sets differently."""
+    problems = list(_problems(request, index))
+    if problems:
+        raise ConfigurationRefused("\n".join(problems))
+    spec = request.spec
+    programs = sorted({agent.resolved_program for agent in spec.agents})
+    of_program = {program: list(deviations(program)) for program in programs}
+    return Lock(
+        sweep=request.sweep,
+        spec=spec,
+        platform=request.platform,
+        benchmark=BenchmarkLock(name=index.name, version=index.version, source=spec.benchmark.source, digest=index_digest),
+        tasks=[_task(task, spec, verifier_version) for task in sorted(index.tasks, key=lambda t: t.name)],
+        configurations=sorted(
+            (_configuration(a, m, of_program[a.resolved_program]) for a in spec.agents for m in spec.models),
+            key=lambda c: c.name,
+        ),
+        modes=sorted(spec.modes),
+        repeats=spec.repeats,
+        deviations=[d for program in programs for d in of_program[program]],
+        warnings=list(_warnings(spec)),
+        created_at=created_at,
+    )
+
+
+def plan_of(lock: Lock, root: str, lock_digest: str) -> Plan:
+    """What the operator needs of the lock."""
+    return Plan(
+        sweep_uid=lock.sweep.uid,
+        root=root,
+        lock_digest=lock_digest,
+        benchmark_digest=lock.benchmark.digest,
+        egress=lock.egress,
+        platform=lock.platform,
+        tasks=[
+            PlanTask(name=t.name, image=t.image, trust=t.trust, verifier_seconds=t.verifier_seconds, resources=t.resources)
+            for t in lock.tasks
+        ],
+        configurations=[
+            PlanConfiguration(name=c.name, agent=c.agent, program=c.program, agent_version=c.agent_version, model=c.model)
+            for c in lock.configurations
+        ],
+        modes=lock.modes,
+        repeats=lock.repeats,
+        warnings=lock.warnings,
+    )
+
+
+def _task(task: IndexTask, spec: SweepSpec, verifier_version: str) -> TaskLock:
+    return TaskLock(
+        name=task.name,
+        digest=task.digest,
+        image=task.image,
+        public_bundle=task.public_bundle,
+        private_bundle=task.private_bundle,
+        trust=task.trust,
+        libc=task.libc,
+        workdir=task.workdir,
+        artifacts=task.artifacts,
+        watch=task.watch,
+        verifier_seconds=min(task.verifier_seconds, seconds(spec.limits.verify)),
+        verifier_version=verifier_version,
+        resources=task.resources,
+        scenarios=task.scenarios,
+    )
+
+
+def _configuration(agent: Agent, model: Model, deviations: list[Deviation]) -> ConfigurationLock:
+    program = agent.resolved_program
+    settings = {
+        "program": program,
+        "version": agent.version,
+        "permissions": agent.permissions.value,
+        "model": model.model,
+        "deviations": [d.dump() for d in deviations],
+    }
+    return ConfigurationLock(
+        name=f"{agent.name}.{model.name}",
+        agent=agent.name,
+        program="claude-code",
+        agent_version=agent.version,
+        permissions=agent.permissions.value,
+        model=model.name,
+        model_id=model.model,
+        key=sha256_digest(canonical_json(settings)),
+    )
+
+
+def _warnings(spec: SweepSpec) -> Iterator[str]:
+    yield "egress: Unenforced; there is no network wall around the agent, its results are not those of a sealed environment"
+    if "COLLAB" in spec.modes:
+        yield "judge: no judge model; checks that a program cannot decide are unscored"
+
+
+def _problems(request: PlanRequest, index: Index) -> Iterator[str]:
+    spec = request.spec
+    yield from _twice("spec.agents[].name", [a.name for a in spec.agents])
+    yield from _twice("spec.models[].name", [m.name for m in spec.models])
+    yield from _twice("spec.modes", list(spec.modes))
+    if not index.tasks:
+        yield "spec.benchmark.source: the benchmark has no tasks; publish one that has"
+    for agent in spec.agents:
+        yield from _agent_problems(agent, request.platform, index)
+    for model in spec.models:
+        yield from _model_problems(model, spec.agents, request.platform)
+    size = len(index.tasks) * spec.repeats * len(spec.agents) * len(spec.models) * len(spec.modes)
+    if size > MAX_ORDINALS:
+        yield f"spec: {size} trials; at most {MAX_ORDINALS} have a five-digit ordinal: split the sweep"
+
+
+def _agent_problems(agent: Agent, platform: Platform, index: Index) -> Iterator[str]:
+    program = agent.resolved_program
+    field = f"spec.agents[{agent.name}]"
+    if program not in API_OF:
+        yield f"{field}.program: {program!r} is no agent program of this version; expected one of {', '.join(sorted(API_OF))}"
+        return
+    if f"{program}/{agent.version}" not in platform.images.agents:
+        known = ", ".join(sorted(platform.images.agents)) or "none"
+        yield f"{field}.version: the operator has no image of {program} {agent.version}; it has {known}"
+    for task in index.tasks:
+        if task.libc == "none":
+            yield (
+                f"{field}: {program} cannot be started in the image of task {task.name} (libc: none); "
+                "it needs glibc or musl: leave the task or the agent out"
+            )
+
+
+def _model_problems(model: Model, agents: list[Agent], platform: Platform) -> Iterator[str]:
+    for agent in agents:
+        api = API_OF.get(agent.resolved_program)
+        if api is not None and getattr(model.endpoints, api) is None:
+            yield f"spec.models[{model.name}].endpoints.{api} is missing; agent {agent.name} speaks no other API"
+    for api in sorted(set(API_OF.values())):
+        endpoint = getattr(model.endpoints, api)
+        if endpoint is None:
+            continue
+        try:
+            check_endpoint(
+                endpoint.url,
+                insecure_http=endpoint.insecure_http is InsecureHttp.IN_CLUSTER,
+                cluster_domain=platform.cluster_domain,
+            )
+        except EndpointRefused as error:
+            yield f"spec.models[{model.name}].endpoints.{api}.url: {error}"
+
+
+def _twice(field: str, names: list[str]) -> Iterator[str]:
+    for name in sorted({n for n in names if names.count(n) > 1}):
+        yield f"{field}: {name!r} stands twice; names must differ"

@@ -1,0 +1,114 @@
+"""From a sweep to its lock and plan: sorted factors, resolved limits, refusals that name field and remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from realcli.api.base import sha256_digest
+from realcli.api.plan import Deviation, Lock
+from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, plan_of
+
+DIGEST = sha256_digest(b"index")
+DEVIATION = Deviation(program="claude-code", setting="DISABLE_AUTOUPDATER", value="1", reason="pinned version")
+
+
+def lock(request: PlanRequest, index: Any, deviations: list[Deviation] = [DEVIATION]) -> Lock:  # noqa: B006
+    return build_lock(request, index, DIGEST, lambda _: deviations, "realcli/0.1.0", "2026-01-01T00:00:00Z")
+
+
+def models(*names: str) -> list[dict[str, Any]]:
+    endpoint = {"url": "https://api.example", "apiKey": {"secretRef": {"name": "a", "key": "k"}}}
+    return [{"name": n, "model": f"id-{n}", "endpoints": {"anthropic": endpoint}} for n in names]
+
+
+def test_factors_are_sorted_and_the_plan_counts_them(build: Any) -> None:
+    request = build.request(
+        agents=[{"name": "z", "program": "claude-code"}, {"name": "claude-code"}],
+        models=models("m2", "m1"),
+        modes=["EXEC", "COLLAB"],
+    )
+    made = lock(request, build.index(build.task("beta"), build.task("alpha")))
+    plan = plan_of(made, "root", sha256_digest(b"lock"))
+    assert [t.name for t in plan.tasks] == ["alpha", "beta"]
+    assert [c.name for c in plan.configurations] == ["claude-code.m1", "claude-code.m2", "z.m1", "z.m2"]
+    assert plan.modes == ["COLLAB", "EXEC"]
+    assert plan.size == 2 * 3 * 4 * 2
+    assert plan.coordinates(0)[1:] == ("alpha", 1, "claude-code.m1", "COLLAB")
+
+
+@pytest.mark.parametrize(("task", "sweep", "expected"), [(60.0, "30m", 60.0), (7200.0, "30m", 1800.0)])
+def test_the_verifiers_limit_is_the_smaller_one(build: Any, task: float, sweep: str, expected: float) -> None:
+    request = build.request(limits={"verify": sweep})
+    assert lock(request, build.index(build.task(verifier_seconds=task))).tasks[0].verifier_seconds == expected
+
+
+def test_deviations_stand_in_the_lock_and_in_the_key(build: Any) -> None:
+    with_one, without = lock(build.request(), build.index()), lock(build.request(), build.index(), [])
+    assert with_one.deviations == [DEVIATION]
+    assert with_one.configurations[0].key != without.configurations[0].key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"models": models("other")}, {"agents": [{"name": "claude-code", "version": "2.1.141"}]}],
+    ids=["model", "version"],
+)
+def test_the_key_covers_what_is_measured(build: Any, change: dict[str, Any]) -> None:
+    request = build.request(**change)
+    agents = {"claude-code/2.1.140": "a", "claude-code/2.1.141": "b"}
+    images = request.platform.images.model_copy(update={"agents": agents})
+    request = request.model_copy(update={"platform": request.platform.model_copy(update={"images": images})})
+    changed = lock(request, build.index()).configurations[0].key
+    assert changed != lock(build.request(), build.index()).configurations[0].key
+
+
+def http(url: str, **fields: Any) -> dict[str, Any]:
+    endpoint = {"url": url, "apiKey": {"secretRef": {"name": "a", "key": "k"}}, **fields}
+    return {"models": [{"name": "m", "model": "id", "endpoints": {"anthropic": endpoint}}]}
+
+
+REFUSALS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "no image of the version": (
+        {"agents": [{"name": "claude-code", "version": "9.9.9"}]},
+        {},
+        r"spec\.agents\[claude-code\]\.version: the operator has no image of claude-code 9\.9\.9; it has claude-code/2\.1\.140",
+    ),
+    "an unknown program": ({"agents": [{"name": "mine"}]}, {}, r"spec\.agents\[mine\]\.program: 'mine' is no agent program"),
+    "an image without a libc": ({}, {"libc": "none"}, r"cannot be started in the image of task alpha \(libc: none\)"),
+    "no endpoint of the agent's API": (
+        {"models": [{"name": "m", "model": "id", "endpoints": {}}]},
+        {},
+        r"spec\.models\[m\]\.endpoints\.anthropic is missing; agent claude-code",
+    ),
+    "http without leave": (http("http://litellm.llm.svc:4000"), {}, r"endpoints\.anthropic\.url: .*insecureHttp"),
+    "http to the outside": (http("http://api.example.com", insecureHttp="InCluster"), {}, r"not a Service of this cluster"),
+    "an agent twice": ({"agents": [{"name": "claude-code"}, {"name": "claude-code"}]}, {}, r"'claude-code' stands twice"),
+    "a mode twice": ({"modes": ["EXEC", "EXEC"]}, {}, r"spec\.modes: 'EXEC' stands twice"),
+    "more trials than ordinals": (
+        {"repeats": 100, "models": models(*(f"m{i}" for i in range(50))), "agents": [
+            {"name": f"a{i}", "program": "claude-code"} for i in range(50)
+        ]},
+        {},
+        r"500000 trials; at most 100000",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusals_name_field_and_remedy(build: Any, name: str) -> None:
+    sweep, task, expected = REFUSALS[name]
+    with pytest.raises(ConfigurationRefused, match=expected):
+        lock(build.request(**sweep), build.index(build.task(**task)))
+
+
+def test_every_problem_is_said_at_once(build: Any) -> None:
+    request = build.request(agents=[{"name": "claude-code", "version": "9"}], **http("http://x.example"))
+    with pytest.raises(ConfigurationRefused) as refused:
+        lock(request, build.index())
+    assert len(str(refused.value).splitlines()) == 2
+
+
+def test_http_in_the_cluster_is_allowed_when_asked_for(build: Any) -> None:
+    assert lock(build.request(**http("http://model.demo.svc:80", insecureHttp="InCluster")), build.index()).configurations
