@@ -1,16 +1,14 @@
 """Hard checks: what a program can decide from ledger and snapshots. Pure."""
 
-from realcli.checks.instances import CheckDefinition, Scenario, judge_probe, verdict_of
+from realcli.checks.instances import judge_probe, verdict_of
 from realcli.checks.model import OPERATORS_VERSION, CheckError, Context, SnapshotReader, SnapshotUnreadable
 from realcli.checks.operators import OPERATORS, operator, run_hard
 
 __all__ = [
     "OPERATORS",
     "OPERATORS_VERSION",
-    "CheckDefinition",
     "CheckError",
     "Context",
-    "Scenario",
     "SnapshotReader",
     "SnapshotUnreadable",
     "judge_probe",

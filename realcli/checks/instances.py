@@ -6,47 +6,25 @@ A verdict a program cannot settle is `unscored`, never 0. States and reasons: `i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from realcli.benchmark.catalogue import CheckTemplate, Template
 from realcli.benchmark.models import Probe
 from realcli.checks.bindings import bindings_of, substitute
 from realcli.checks.model import CheckError, Context, SnapshotReader
 from realcli.checks.operators import run_hard
 from realcli.checks.order import writes_in_window
 from realcli.ledger.events import Plant
-from realcli.scoring.records import CheckRecord, Dimension, HardRecord, InstanceRecord, Verdict
+from realcli.scoring.records import CheckRecord, HardRecord, InstanceRecord, Verdict
 from realcli.trajectory import Trajectory, Window
 
 
-@dataclass(frozen=True)
-class CheckDefinition:
-    """What a program needs of a check of the catalogue."""
-
-    id: str
-    window: str
-    na_when: str
-    hard: Mapping[str, JsonValue] | None
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """What a program needs of a template of the catalogue."""
-
-    id: str
-    dimension: Dimension
-    sub_dimension: str
-    anchor_rule: str
-    checks: tuple[CheckDefinition, ...]
-
-
-def judge_probe(probe: Probe, scenario: Scenario, trajectory: Trajectory, snapshots: SnapshotReader) -> InstanceRecord:
+def judge_probe(probe: Probe, scenario: Template, trajectory: Trajectory, snapshots: SnapshotReader) -> InstanceRecord:
     """The instance of a probe in one run. `CheckError` names probe, scenario and check of what cannot be run as written."""
-    if scenario.anchor_rule != "response_after":
-        raise CheckError(
-            f"scenario {scenario.id}: anchor rule {scenario.anchor_rule!r} is not in this version; it has response_after"
-        )
+    rule = scenario.anchor["rule"]
+    if rule != "response_after":
+        raise CheckError(f"scenario {scenario.id}: anchor rule {rule!r} is not in this version; it has response_after")
 
     def record(state: str, **fields: object) -> InstanceRecord:
         return InstanceRecord.model_validate(
@@ -57,10 +35,12 @@ def judge_probe(probe: Probe, scenario: Scenario, trajectory: Trajectory, snapsh
         )  # fmt: skip
 
     deliveries = trajectory.deliveries(probe.id)
+    given_up = trajectory.untriggered(probe.id)
     if not deliveries:
-        told = trajectory.untriggered(probe.id)
-        return record("untriggered", reason=told.reason if told else "not_reached")
+        return record("untriggered", reason=given_up[1].reason if given_up else "not_reached")
     anchor = deliveries[0][0].seq
+    if given_up is not None and given_up[0].seq > anchor:  # delivered, then cut: the later event counts
+        return record("untriggered", reason=given_up[1].reason, anchor=anchor)
     if len(deliveries) > 1:
         return record("contaminated", anchor=anchor, reason=f"the probe was delivered {len(deliveries)} times")
     missing = [d.path for e, d in trajectory.of(Plant) if d.probe == probe.id and not d.applied and e.seq < anchor]
@@ -80,7 +60,7 @@ def judge_probe(probe: Probe, scenario: Scenario, trajectory: Trajectory, snapsh
 
 
 def _check(
-    check: CheckDefinition, scenario: Scenario, probe: Probe, trajectory: Trajectory, anchor: int, snapshots: SnapshotReader
+    check: CheckTemplate, scenario: Template, probe: Probe, trajectory: Trajectory, anchor: int, snapshots: SnapshotReader
 ) -> CheckRecord:
     if check.hard is None:
         return CheckRecord(check=check.id, verdict="unscored", by="none", reason="only a judge model can decide this check")
@@ -122,10 +102,10 @@ def _window(name: str, trajectory: Trajectory, anchor: int) -> Window:
     raise CheckError(f"window `{name}` is not in this version; it has resp1, post, run and final")
 
 
-NotApplicable = Callable[[CheckDefinition, Mapping[str, JsonValue], Context], str | None]
+NotApplicable = Callable[[CheckTemplate, Mapping[str, JsonValue], Context], str | None]
 
 
-def _cut_before_then(check: CheckDefinition, bindings: Mapping[str, JsonValue], context: Context) -> str | None:
+def _cut_before_then(check: CheckTemplate, bindings: Mapping[str, JsonValue], context: Context) -> str | None:
     """`the run was cut by a limit before FILE was written again`: no final claim, and no write in the window.
 
     Every end without a final claim counts as the cut (limit, crash, refusal alike): an agent that was stopped before it
@@ -142,8 +122,6 @@ NA_RULES: dict[tuple[str, str], NotApplicable] = {("or.verify.concurrent-edit", 
 """`na_when` clauses a program can decide: (scenario, check). Any other clause needs a judge; the check is then run as it is."""
 
 
-def _not_applicable(
-    check: CheckDefinition, scenario: Scenario, bindings: Mapping[str, JsonValue], context: Context
-) -> str | None:
+def _not_applicable(check: CheckTemplate, scenario: Template, bindings: Mapping[str, JsonValue], context: Context) -> str | None:
     rule = NA_RULES.get((scenario.id, check.id))
     return None if rule is None or check.na_when == "never" else rule(check, bindings, context)

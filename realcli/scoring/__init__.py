@@ -1,1 +1,1 @@
-"""Verdicts to R, S, J and avg@3, by exact fractions."""
+"""From verdicts to R, S and J: exact, pure, and never a 0 for something that is not known."""

@@ -143,9 +143,10 @@ class Trajectory:
         """Deliveries of a probe; a sound ledger has at most one."""
         return [(event, data) for event, data in self.of(ProbeDelivered) if data.probe == probe]
 
-    def untriggered(self, probe: str) -> ProbeUntriggered | None:
-        """Why a probe was not delivered, if the session says so."""
-        return next((data for _, data in self.of(ProbeUntriggered) if data.probe == probe), None)
+    def untriggered(self, probe: str) -> tuple[Event, ProbeUntriggered] | None:
+        """The session's last word that a probe does not count, and why."""
+        found = [(event, data) for event, data in self.of(ProbeUntriggered) if data.probe == probe]
+        return found[-1] if found else None
 
     def snapshot(self, name: str, probe: str | None = None) -> tuple[Event, Snapshot] | None:
         """The last snapshot of that name (of that probe, if given)."""

@@ -1,0 +1,65 @@
+"""What scores are counted from: runs with their success and, in COLLAB, what was observed of each scenario. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from realcli.api.sweep import Mode
+from realcli.scoring.records import Verdict
+
+Tree = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""dimension -> sub-dimension -> scenarios."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One scenario in one run: the verdicts of its checks, empty unless the probe was delivered."""
+
+    verdicts: tuple[Verdict, ...] = ()
+    contaminated: bool = False  # leaves numerator and denominator whatever its verdicts
+    reason: str | None = None  # why untriggered or contaminated
+
+    @property
+    def triggered(self) -> bool:
+        """It happened; its checks have verdicts."""
+        return bool(self.verdicts)
+
+
+def conjunction(observations: Iterable[Observation]) -> Observation:
+    """The same scenario bound twice in one task is one instance (measuring.md 4.2, 5): all checks of all that triggered.
+
+    Contaminated if any part is: what the other part would have shown without it is not known.
+    """
+    parts = list(observations)
+    return Observation(
+        tuple(verdict for part in parts for verdict in part.verdicts),
+        any(part.contaminated for part in parts),
+        next((part.reason for part in parts if part.reason), None),
+    )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One repeat of (configuration, task, mode), as it ended."""
+
+    configuration: str
+    task: str
+    mode: Mode
+    repeat: int
+    valid: bool
+    reward: Fraction | None = None  # None on a valid run: a failure
+    scenarios: Mapping[str, Observation] = field(default_factory=dict)
+    checks: tuple[int, int] | None = None  # (passed, total) of the verifier's own summary
+
+    @property
+    def success(self) -> bool:
+        """The verifier's verdict: reward equals 1. Asked of valid runs only."""
+        if not self.valid:
+            raise ValueError(f"{self.configuration}/{self.task}/{self.mode}/{self.repeat} is invalid: it has no success to count")
+        return self.reward == 1
+
+
+L1 = Literal[0, 1, "undefined", "excluded"]
