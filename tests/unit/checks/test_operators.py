@@ -1,0 +1,88 @@
+"""Arguments of operators, bindings, and order against a model of rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from realcli.benchmark.models import Edit, Probe
+from realcli.checks import CheckError, Context, run_hard
+from realcli.checks.bindings import bindings_of, substitute
+from realcli.checks.order import relation
+
+PATTERN = {"event": "file_read", "where": {"path": "/a"}}
+THEN = {"event": "file_write", "where": {"path": "/a"}}
+
+
+class NoSnapshots:
+    def read(self, seq: int, path: str) -> bytes | None:
+        return None
+
+
+@given(st.integers(1, 8), st.integers(0, 8), st.integers(1, 4), st.data())
+def test_relation_never_contradicts_what_happened(read: int, after: int, length: int, data: st.DataObject) -> None:
+    """Whatever round the write really was in, inside its stretch, a certain answer is the true one."""
+    before = after + length
+    real = data.draw(st.integers(after, before - 1))  # the round after request `real`
+    told = relation(read, after, before)
+    if told == "after":
+        assert real >= read
+    if told == "before":
+        assert real < read - 1
+    if told == "unknown":
+        assert after <= read - 1 < before  # only if the round that brought the content is in the stretch
+
+
+def test_substitution() -> None:
+    bound = {"FILE": "/a", "EDIT": {"path": "/a"}, "N": 3}
+    assert substitute({"x": ["${FILE}", "in ${FILE}.bak", 1, None], "y": "${EDIT}"}, bound) == {
+        "x": ["/a", "in /a.bak", 1, None], "y": {"path": "/a"},
+    }  # fmt: skip
+    with pytest.raises(CheckError, match=r"\$\{MISSING\} is not bound; the probe binds EDIT, FILE, N"):
+        substitute("${MISSING}", bound)
+    with pytest.raises(CheckError, match="has to be a text, not 3"):
+        substitute("n is ${N}", bound)
+
+
+def test_bindings_come_from_the_probe() -> None:
+    probe = Probe(id="p", scenario="s", text="t", slice="s1", edit=Edit(path="/a", insert=["x"]), bindings={"FILE": "/a"})
+    assert bindings_of(probe) == {"FILE": "/a", "NEXT_SLICE": "s1", "USER_EDIT": {"path": "/a", "insert": ["x"]}}
+    named = probe.model_copy(update={"bindings": {"NEXT_SLICE": "s2"}, "edit": None})
+    assert bindings_of(named) == {"NEXT_SLICE": "s2"}
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({}, "names no operator"),
+    ({"op": "script", "run": "x"}, "operator `script` is not in this version"),
+    ({"op": "order", "then": THEN}, "argument `first` is None; expected an event pattern"),
+    ({"op": "order", "first": {**PATTERN, "last": True}, "then": THEN}, "event pattern `first` has last"),
+    ({"op": "order", "first": {**PATTERN, "nth": 0}, "then": THEN}, "`nth` is 0"),
+    ({"op": "order", "first": {**PATTERN, "nth": 2}, "then": THEN}, "both nth 1"),
+    ({"op": "order", "first": {**PATTERN, "where": "x"}, "then": THEN}, "`where` is 'x'"),
+    (
+        {"op": "order", "first": {"event": "file_read", "where": {"path": "/a", "min_words": "3"}}, "then": THEN},
+        "`where` has min_words",
+    ),
+    ({"op": "patch_present", "snapshot": "final", "patch": {"path": "/a", "insert": ["x"]}}, "argument `path` is None"),
+    ({"op": "patch_present", "path": "/a", "snapshot": "final", "patch": "diff"}, "expected an edit with path and insert"),
+    ({"op": "patch_present", "path": "/a", "snapshot": "final", "patch": {"path": "/b", "insert": ["x"]}}, "the edit is of /b"),
+]
+
+
+@pytest.mark.parametrize(("hard", "message"), BAD, ids=[row[1] for row in BAD])
+def test_malformed_checks_are_refused(ledger: Any, hard: dict[str, Any], message: str) -> None:
+    trajectory = ledger().until_probe().request().ends().done()
+    with pytest.raises(CheckError, match=message):
+        run_hard(hard, {}, Context(trajectory, 1, trajectory.post(1), NoSnapshots(), "both"))
+
+
+def test_vacuous_order_credits_nothing_under_pass(ledger: Any) -> None:
+    trajectory = ledger().says().request().ends().done()
+    hard = {"op": "order", "first": PATTERN, "then": THEN}
+    results = {
+        d: run_hard(hard, {}, Context(trajectory, 1, trajectory.post(1), NoSnapshots(), d)).result for d in ("pass", "both")
+    }
+    assert results == {"pass": "undecided", "both": "pass"}
