@@ -48,7 +48,7 @@ def run(environ: Mapping[str, str], out: TextIO = sys.stdout, log: TextIO = sys.
     try:
         request = _request(environ)
         config = _storage_config(environ)
-        lock, digest, root = plan(request, config, open_store(config))
+        lock, digest, root = plan(request, environ, config, open_store(config))
         line = _encoded(lock, root, digest)
     except Refusal as refusal:
         print(f"{refusal.reason}: {refusal}", file=log, flush=True)
@@ -66,15 +66,19 @@ def run(environ: Mapping[str, str], out: TextIO = sys.stdout, log: TextIO = sys.
     )
 
 
-def plan(request: PlanRequest, config: StorageConfig, store: ObjectStore) -> tuple[Lock, str, str]:
+def plan(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig, store: ObjectStore) -> tuple[Lock, str, str]:
     """(lock, its digest, the sweep's root key), with everything checked and the lock stored. Raises Refusal."""
     identity = request.sweep
     root = sweep_root(request.spec.storage.prefix, identity.namespace, identity.name, identity.uid)
     try:
         check_storage(store, root)
+        earlier = _planned(store, SweepPaths(root).lock, identity.uid)
+        if earlier is not None:
+            return *earlier, root
+        _check_keys(request, environ)
         index, index_digest = _index(request, config, store)
         lock = build_lock(request, index, index_digest, _deviations, f"realcli/{version('realcli')}", _now())
-        lock, digest = _store_lock(store, SweepPaths(root).lock, lock)
+        store.put_once(SweepPaths(root).lock, lock.canonical())
     except StorageRefused as error:
         raise Refusal("StorageRefused", str(error)) from error
     except AlreadyStored as error:
@@ -83,7 +87,7 @@ def plan(request: PlanRequest, config: StorageConfig, store: ObjectStore) -> tup
         raise Refusal("StorageUnavailable", str(error)) from error
     except ConfigurationRefused as error:
         raise Refusal("ConfigurationError", str(error)) from error
-    return lock, digest, root
+    return lock, sha256_digest(lock.canonical()), root
 
 
 def _request(environ: Mapping[str, str]) -> PlanRequest:
@@ -126,29 +130,35 @@ def _deviations(program: str) -> tuple[Deviation, ...]:
     return adapter_class(program).deviations()
 
 
-def _store_lock(store: ObjectStore, key: str, lock: Lock) -> tuple[Lock, str]:
-    """Store the lock, or take the one of an earlier run of this Job, which differs in its time alone."""
-    data = lock.canonical()
+def _planned(store: ObjectStore, key: str, uid: str) -> tuple[Lock, str] | None:
+    """The lock an earlier run of this Job stored. It is the truth, whatever has changed since."""
     try:
-        store.put_once(key, data)
-    except AlreadyStored:
         stored = store.get(key)
-        try:
-            earlier = Lock.model_validate_json(stored)
-        except ValidationError:
-            earlier = None
-        if earlier is None or _fixed(earlier) != _fixed(lock):
+    except NotFound:
+        return None
+    try:
+        lock = Lock.model_validate_json(stored)
+    except ValidationError as error:
+        raise ConfigurationRefused(
+            f"{key} in {store.describe()} is no lock of this version ({error.error_count()} fields do not fit); make a new sweep"
+        ) from error
+    if lock.sweep.uid != uid:
+        raise ConfigurationRefused(f"{key} in {store.describe()} is of another sweep (uid {lock.sweep.uid}); make a new sweep")
+    return lock, sha256_digest(stored)
+
+
+def _check_keys(request: PlanRequest, environ: Mapping[str, str]) -> None:
+    """Every model's key is there as REALCLI_KEY_<model index>_<API>; a blank one would fail in the first trial only."""
+    for index, model in enumerate(request.spec.models):
+        if model.endpoints.anthropic is None:
+            continue
+        name, ref = f"REALCLI_KEY_{index}_ANTHROPIC", model.endpoints.anthropic.api_key.secret_ref
+        key = environ.get(name)
+        if key is not None and (not key.isascii() or not key or any(c.isspace() for c in key)):
             raise ConfigurationRefused(
-                f"{key} in {store.describe()} was planned with other inputs (operator, platform or benchmark changed since); "
-                "what has been planned stays as it is: make a new sweep"
-            ) from None
-        return earlier, sha256_digest(stored)
-    return lock, sha256_digest(data)
-
-
-def _fixed(lock: Lock) -> Lock:
-    """The lock without what may differ between two runs of this Job: its time and the mutable fields of the spec."""
-    return lock.model_copy(update={"created_at": "", "spec": lock.spec.model_copy(update={"suspend": False, "parallelism": 1})})
+                f"spec.models[{model.name}].endpoints.anthropic.apiKey: key {ref.key} of Secret {ref.name} is empty or holds "
+                "characters that no HTTP header may hold (a line end?); correct the Secret"
+            )
 
 
 def _encoded(lock: Lock, root: str, digest: str) -> str:

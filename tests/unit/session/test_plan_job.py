@@ -52,20 +52,36 @@ def test_the_lock_is_stored_and_the_plan_printed_last(tmp_path: Path, build: Any
     assert parse_termination(message.encode().decode()) is not None
 
 
-def test_run_again_it_says_the_same(tmp_path: Path, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_again_it_says_the_same_whatever_has_changed(tmp_path: Path, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     published(tmp_path, build)
     first, out = plan(tmp_path, build.request())
     monkeypatch.setattr(job, "_now", lambda: "2031-01-01T00:00:00Z")
     assert plan(tmp_path, build.request()) == (first, out)
-    assert plan(tmp_path, build.request(parallelism=7, suspend=True)) == (first, out)
+    assert plan(tmp_path, build.request(parallelism=7, suspend=True, repeats=5)) == (first, out)
 
 
-def test_another_plan_does_not_replace_what_was_planned(tmp_path: Path, build: Any) -> None:
+@pytest.mark.parametrize("stored", [b"{}", None], ids=["no lock", "another sweep's"])
+def test_what_lies_there_is_not_replaced(tmp_path: Path, build: Any, stored: bytes | None) -> None:
     published(tmp_path, build)
-    plan(tmp_path, build.request())
-    message, out = plan(tmp_path, build.request(repeats=5))
+    plan(tmp_path / "other", build.request())
+    request = build.request()
+    if stored is None:
+        published(tmp_path / "other", build)
+        plan(tmp_path / "other", request)
+        lock = Lock.model_validate_json(LocalStore(tmp_path / "other").get(f"{ROOT}/sweep.json"))
+        stored = lock.model_copy(update={"sweep": lock.sweep.model_copy(update={"uid": "0123abcd-1"})}).canonical()
+    LocalStore(tmp_path).put_once(f"{ROOT}/sweep.json", stored)
+    message, out = plan(tmp_path, request)
     assert (message.result, message.reason, out) == (Result.REFUSED, "ConfigurationError", "")
     assert "make a new sweep" in str(message.message)
+
+
+@pytest.mark.parametrize(("key", "result"), [("", Result.REFUSED), ("sk-1\n", Result.REFUSED), ("sk-1", Result.PLANNED)])
+def test_a_key_that_no_request_could_carry(tmp_path: Path, build: Any, key: str, result: Result) -> None:
+    published(tmp_path, build)
+    message, _ = plan(tmp_path, build.request(), REALCLI_KEY_0_ANTHROPIC=key)
+    assert message.result is result
+    assert result is Result.PLANNED or "key k of Secret a" in str(message.message)
 
 
 def test_benchmark_not_found(tmp_path: Path, build: Any) -> None:
