@@ -203,6 +203,29 @@ class Plan(Frozen):
         return configuration * len(self.tasks) + rest // self.repeats
 
 
+def plan_of(lock: Lock, root: str, lock_digest: str) -> Plan:
+    """What the operator needs of the lock."""
+    return Plan(
+        sweep_uid=lock.sweep.uid,
+        root=root,
+        lock_digest=lock_digest,
+        benchmark_digest=lock.benchmark.digest,
+        egress=lock.egress,
+        platform=lock.platform,
+        tasks=[
+            PlanTask(name=t.name, image=t.image, trust=t.trust, verifier_seconds=t.verifier_seconds, resources=t.resources)
+            for t in lock.tasks
+        ],
+        configurations=[
+            PlanConfiguration(name=c.name, agent=c.agent, program=c.program, agent_version=c.agent_version, model=c.model)
+            for c in lock.configurations
+        ],
+        modes=lock.modes,
+        repeats=lock.repeats,
+        warnings=lock.warnings,
+    )
+
+
 def trial_name(sweep: str, ordinal: int) -> str:
     """`<sweep>-<5 digits>`."""
     return f"{sweep}-{ordinal:05d}"

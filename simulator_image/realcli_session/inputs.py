@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from realcli.api.base import seconds, sha256_digest
-from realcli.api.plan import ConfigurationLock, Lock, TaskLock
+from realcli.api.plan import ConfigurationLock, Lock, TaskLock, plan_of
 from realcli.benchmark.models import Oracle, Script
 from realcli.benchmark.publish import fetch_bundle
 from realcli.benchmark.script import read_oracle, read_script, spec_of
@@ -17,7 +17,6 @@ from realcli.benchmark.task_toml import TaskToml
 from realcli.ledger.seals import TrialIdentity
 from realcli.storage.paths import AttemptPaths, SweepPaths, parse_s3_uri
 from realcli.storage.port import NotFound, ObjectStore, StorageConfig, open_store
-from realcli_session.plan.lock import plan_of
 
 
 class InputRefused(Exception):

@@ -11,7 +11,7 @@ from typing import TextIO
 from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
-from realcli.api.plan import PLAN_BEGIN, PLAN_END, Deviation, Lock, encode_plan
+from realcli.api.plan import PLAN_BEGIN, PLAN_END, Deviation, Lock, encode_plan, plan_of
 from realcli.api.termination import Result, Termination
 from realcli.benchmark.models import INDEX_KEY, Index
 from realcli.benchmark.problems import BenchmarkError
@@ -28,7 +28,7 @@ from realcli.storage.port import (
 )
 from realcli_session.agents.registry import adapter_class
 from realcli_session.inputs import benchmark_store
-from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, plan_of
+from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock
 from realcli_session.plan.storage_check import check_storage
 from realcli_session.termination import shorten
 

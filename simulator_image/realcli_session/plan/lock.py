@@ -10,9 +10,6 @@ from realcli.api.plan import (
     ConfigurationLock,
     Deviation,
     Lock,
-    Plan,
-    PlanConfiguration,
-    PlanTask,
     Platform,
     SweepIdentity,
     TaskLock,
@@ -68,29 +65,6 @@ def build_lock(
         deviations=[d for program in programs for d in of_program[program]],
         warnings=list(_warnings(spec)),
         created_at=created_at,
-    )
-
-
-def plan_of(lock: Lock, root: str, lock_digest: str) -> Plan:
-    """What the operator needs of the lock."""
-    return Plan(
-        sweep_uid=lock.sweep.uid,
-        root=root,
-        lock_digest=lock_digest,
-        benchmark_digest=lock.benchmark.digest,
-        egress=lock.egress,
-        platform=lock.platform,
-        tasks=[
-            PlanTask(name=t.name, image=t.image, trust=t.trust, verifier_seconds=t.verifier_seconds, resources=t.resources)
-            for t in lock.tasks
-        ],
-        configurations=[
-            PlanConfiguration(name=c.name, agent=c.agent, program=c.program, agent_version=c.agent_version, model=c.model)
-            for c in lock.configurations
-        ],
-        modes=lock.modes,
-        repeats=lock.repeats,
-        warnings=lock.warnings,
     )
 
 

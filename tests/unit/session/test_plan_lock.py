@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from realcli.api.base import sha256_digest
-from realcli.api.plan import Deviation, Lock
-from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, plan_of
+from realcli.api.plan import Deviation, Lock, plan_of
+from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock
 
 DIGEST = sha256_digest(b"index")
 DEVIATION = Deviation(program="claude-code", setting="DISABLE_AUTOUPDATER", value="1", reason="pinned version")
