@@ -21,7 +21,7 @@ class ChangeWatchPort(Protocol):
         """Remember the state before the first request. Emits nothing."""
 
     async def on_turn(self, turn: int) -> None:
-        """Scan after request `turn` was forwarded and record changes as windows. Serialised; nothing is scanned twice for a turn."""
+        """Scan after request `turn` was forwarded; record changes as windows. Serialised; nothing is scanned twice for a turn."""
 
     async def rebase(self, path: str) -> None:
         """The session changed this path itself (a plant): its present state is not the agent's doing."""

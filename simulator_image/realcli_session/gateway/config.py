@@ -83,11 +83,11 @@ def check_endpoint(url: str, *, insecure_http: bool, cluster_domain: str = "clus
         return
     if not insecure_http:
         raise EndpointRefused(
-            f"endpoint {url} is http:// and would show the key to the network; use https, or insecureHttp: InCluster for a Service"
+            f"{url} is http:// and would show the key to the network; use https, or for a Service insecureHttp: InCluster"
         )
     if not _is_service(host, cluster_domain):
         raise EndpointRefused(
-            f"endpoint {url} is http:// and {host} is not a Service of this cluster; "
+            f"{url} is http:// and {host} is not a Service of this cluster; "
             f"expected <service>, <service>.<namespace>.svc or <service>.<namespace>.svc.{cluster_domain}"
         )
 

@@ -1,0 +1,193 @@
+"""Requests and replies as ledger events. Each call is one step of the event loop, so events of one request stand together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import JsonValue
+
+from realcli.ledger.events import AgentMessage, BlobRef, ModelReply, ModelRequest, ToolCall, ToolResult
+from realcli_session.evidence.markers import file_reads
+from realcli_session.gateway.port import EventSink
+from realcli_session.gateway.reply import Reply
+from realcli_session.gateway.turns import Turn
+
+MAX_UNCOUNTED = 20_000
+"""Requests recorded besides turns (refused, count_tokens). An agent can send any number: more are only counted."""
+Aborted = Literal["agent", "provider"]
+
+
+def body_digest(raw: bytes) -> str:
+    """sha256 of the agent's own bytes, hex."""
+    return hashlib.sha256(raw).hexdigest()
+
+
+class Recorder:
+    """Writes what passes the gateway. `markers` are the oracle's; a tool result is recorded once, by its call id."""
+
+    def __init__(self, sink: EventSink, markers: Mapping[str, Sequence[str]]) -> None:
+        self._sink = sink
+        self._markers = markers
+        self._results: set[str] = set()
+        self._requests = 0
+        self.uncounted = 0
+
+    def next_id(self) -> str:
+        """Id of a request, unique in the attempt."""
+        self._requests += 1
+        return f"r{self._requests:06d}"
+
+    def refused(self, request_id: str, path: str, raw: bytes, model: object, reason: str) -> None:
+        """A request that went nowhere."""
+        self.uncounted += 1
+        if self.uncounted > MAX_UNCOUNTED:
+            return
+        self._sink.emit(
+            "gateway",
+            ModelRequest(
+                request_id=request_id,
+                dialect="anthropic",
+                path=path[:1024],
+                body_sha256=body_digest(raw),
+                body_bytes=len(raw),
+                model_asked=_asked(model),
+                counted=False,
+                refused=reason,
+            ),
+        )
+
+    def request(
+        self, request_id: str, path: str, raw: bytes, body: dict[str, Any], *, model_sent: str, turn: Turn | None
+    ) -> bool:
+        """A request that is forwarded; with a turn also what it shows the model: tool results and files. False: only counted."""
+        if turn is None:
+            self.uncounted += 1
+            if self.uncounted > MAX_UNCOUNTED:
+                return False
+        else:
+            self._sink.turn = max(self._sink.turn, turn.number)
+        system = body.get("system")
+        number = None if turn is None else turn.number
+        self._sink.emit(
+            "gateway",
+            ModelRequest(
+                request_id=request_id,
+                dialect="anthropic",
+                path=path,
+                body_sha256=body_digest(raw),
+                body_bytes=len(raw),
+                model_asked=_asked(body.get("model")),
+                model_sent=model_sent,
+                stream=body.get("stream") is True,
+                side=not body.get("tools"),
+                counted=turn is not None and not turn.repeat,
+                system=[self._blob(part) for part in (system if isinstance(system, list) else [system] if system else [])],
+                tools=self._blob(body["tools"]) if body.get("tools") else None,
+                messages=[self._blob(message) for message in body["messages"]],
+            ),
+            turn=number,
+        )
+        if turn is not None:
+            self._tool_results(body["messages"], turn.number)
+        return True
+
+    def blocks(self, blocks: Iterable[Mapping[str, Any]], *, visible: bool) -> None:
+        """Finished blocks of a reply. Text is an AgentMessage only where the user would see it; thinking never is."""
+        for block in blocks:
+            kind = block.get("type")
+            if kind == "text" and visible and isinstance(block.get("text"), str) and block["text"].strip():
+                self._sink.emit("agent", AgentMessage(text=clean(block["text"])))
+            elif kind == "tool_use":
+                call_id, name = clean(str(block.get("id"))), clean(str(block.get("name")))
+                self._sink.emit("agent", ToolCall(call_id=call_id, name=name, input=clean_json(block.get("input"))))
+
+    def reply(
+        self,
+        request_id: str,
+        reply: Reply,
+        *,
+        status: int,
+        attempts: int,
+        waited: float,
+        first_byte: float | None,
+        total: float,
+        aborted: Aborted | None = None,
+        error: str | None = None,
+    ) -> None:
+        """The end of the answer. Times in seconds."""
+        self._sink.emit(
+            "gateway",
+            ModelReply(
+                request_id=request_id,
+                status=status,
+                model=reply.model,
+                stop_reason=reply.stop_reason,
+                usage=reply.tokens(),
+                usage_raw=reply.usage,
+                aborted=aborted,
+                attempts=attempts,
+                waited_ms=round(waited * 1000),
+                first_byte_ms=None if first_byte is None else round(first_byte * 1000),
+                total_ms=round(total * 1000),
+                body=self._blob(reply.message()) if reply.id is not None else None,
+                error=error,
+            ),
+        )
+
+    def _tool_results(self, messages: Iterable[Mapping[str, Any]], turn: int) -> None:
+        for message in messages:
+            content = message.get("content")
+            for block in content if isinstance(content, list) else ():
+                if block.get("type") != "tool_result":
+                    continue
+                call_id = clean(str(block.get("tool_use_id")))
+                if call_id in self._results:
+                    continue
+                self._results.add(call_id)
+                text = clean(result_text(block.get("content")))
+                self._sink.emit(
+                    "agent", ToolResult(call_id=call_id, text=text, is_error=block.get("is_error") is True), turn=turn
+                )
+                for read in file_reads(call_id, text, self._markers):
+                    self._sink.emit("gateway", read, turn=turn)
+
+    def _blob(self, value: object) -> BlobRef:
+        return self._sink.blob(
+            json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode("utf-8", "replace")
+        )
+
+
+def result_text(content: object) -> str:
+    """A tool result as text: its text blocks joined by newlines, anything else by its type in brackets."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    parts = []
+    for block in content if isinstance(content, list) else [content]:
+        text = block.get("text") if isinstance(block, dict) else None
+        parts.append(text if isinstance(text, str) else f"[{block.get('type') if isinstance(block, dict) else 'unknown'}]")
+    return "\n".join(parts)
+
+
+def _asked(model: object) -> str:
+    return clean(model[:256]) if isinstance(model, str) else ""
+
+
+def clean(text: str) -> str:
+    """The text with lone surrogates (JSON can escape them, UTF-8 has none) as question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def clean_json(value: JsonValue) -> JsonValue:
+    """The same for every text of a JSON value."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [clean_json(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): clean_json(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,220 @@
+"""The gateway's server: who may ask, what may be asked, who is counted. One request's way through is in `exchange.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from typing import Any
+
+from aiohttp import web
+
+from realcli.api.trial import Tokens
+from realcli.ledger.events import SessionError
+from realcli_session.gateway import refusal
+from realcli_session.gateway.allow import BodyRefused, Route, feature_refused, parse_body, route
+from realcli_session.gateway.body import BodyBudget, BodyTooLarge, claimed_size, read_body
+from realcli_session.gateway.config import GatewayConfig
+from realcli_session.gateway.exchange import Exchange, Ledgered
+from realcli_session.gateway.port import AcceptedHook, Clock, EventSink, PlainAnswer, ProviderFailure, SystemClock
+from realcli_session.gateway.record import Recorder
+from realcli_session.gateway.turns import TurnCounter
+from realcli_session.gateway.upstream import Upstream
+from realcli_session.gateway.waits import WaitMeter
+
+MAX_HEADER = 16_384  # bytes of one header line; the number of lines is bounded by the HTTP parser
+
+
+class Gateway:
+    """One trial's way to its model; implements `GatewayPort`."""
+
+    def __init__(self, config: GatewayConfig, sink: EventSink, clock: Clock | None = None) -> None:
+        self._config = config
+        self._sink = sink
+        self._clock: Clock = clock or SystemClock()
+        self._meter = WaitMeter(self._clock)
+        self._turns = TurnCounter(config.turn_limit)
+        self._recorder = Recorder(sink, config.markers)
+        self._upstream = Upstream(config, self._clock, self._meter)
+        self._bodies = BodyBudget(config.body_memory)
+        self._refused = 0
+        self._refuse: str | None = None
+        self._runner: web.AppRunner | None = None
+        self._port = config.port
+        self._hooks: set[asyncio.Task[None]] = set()
+        self._shared = Ledgered()
+        self.on_request_accepted: AcceptedHook | None = None
+        self.turn_limit_hit = asyncio.Event()
+        self.provider_failed = self._shared.provider_failed
+        self.broken = asyncio.Event()
+        self.breakage: BaseException | None = None
+
+    @property
+    def base_url(self) -> str:
+        """Address for the agent, without /v1."""
+        return f"http://{self._config.host}:{self._port}"
+
+    @property
+    def token(self) -> str:
+        """The agent's API key."""
+        return self._config.token
+
+    @property
+    def turns(self) -> int:
+        """Generation requests accepted."""
+        return self._turns.used
+
+    @property
+    def tokens(self) -> Tokens:
+        """Sum of the usage of finished replies."""
+        return self._shared.tokens
+
+    @property
+    def open_requests(self) -> int:
+        """Requests under way to the provider."""
+        return self._meter.open
+
+    @property
+    def refused(self) -> int:
+        """Requests refused."""
+        return self._refused
+
+    @property
+    def provider_failure(self) -> ProviderFailure | None:
+        """The first failure of the provider."""
+        return self._shared.provider_failure
+
+    async def start(self) -> None:
+        """Listen. Raises OSError if the port is taken."""
+        await self._upstream.start()
+        app = web.Application(client_max_size=self._config.max_body)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(
+            app,
+            handler_cancellation=True,  # an agent that hangs up ends its request with the provider
+            access_log=None,
+            keepalive_timeout=3600.0,
+            shutdown_timeout=0.1,
+            max_line_size=MAX_HEADER,
+            max_field_size=MAX_HEADER,
+        )
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self._config.host, self._config.port).start()
+        self._port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Cut what is open, refuse everything, close the port."""
+        self.refuse_all("stopped")
+        self._shared.stopping = True
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+        hooks = list(self._hooks)
+        for hook in hooks:
+            hook.cancel()
+        await asyncio.gather(*hooks, return_exceptions=True)
+        await self._upstream.close()
+
+    def refuse_all(self, reason: str) -> None:
+        """Refuse every request from now on; the first reason stands."""
+        self._refuse = self._refuse or reason
+
+    def waiting_seconds(self) -> float:
+        """Time that does not count as working time."""
+        return self._meter.total()
+
+    async def plain_request(self) -> PlainAnswer:
+        """One plain request of the session's own; not a turn."""
+        return await self._upstream.plain()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._admit(request)
+        except (asyncio.CancelledError, ConnectionError):
+            raise  # the agent hung up
+        except Exception as error:
+            # Nothing may reach the model unrecorded, and the phases must know.
+            self.refuse_all("session_error")
+            self.breakage = self.breakage or error
+            self.broken.set()
+            return refusal.refused("the session failed", status=500, kind="api_error")
+
+    async def _admit(self, request: web.Request) -> web.StreamResponse:
+        where = route(request.method, request.path, request.query_string)
+        if where == "root":
+            return web.Response()
+        if where is None:
+            return self._no(request, f"path: {request.method} {request.path[:256]}")
+        if not self._knows(request):
+            return self._no(request, "token", status=401, kind="authentication_error")
+        if where == "models":
+            return refusal.models(self._config.model)
+        if self._refuse is not None:
+            return self._no(request, self._refuse)
+        if request.headers.get("content-encoding", "identity") != "identity":
+            return self._no(request, "feature: content-encoding")
+        try:
+            size = claimed_size(request, self._config.max_body)
+        except BodyTooLarge:
+            return self._no(request, "size", status=413, kind="request_too_large")
+        async with self._bodies.hold(size):
+            return await self._read(request, where)
+
+    async def _read(self, request: web.Request, where: Route) -> web.StreamResponse:
+        try:
+            raw = await read_body(request, self._config.max_body)
+        except BodyTooLarge:
+            return self._no(request, "size", status=413, kind="request_too_large")
+        except TimeoutError:
+            return self._no(request, "slow", status=408, kind="timeout_error")
+        try:
+            body = parse_body(raw)
+        except BodyRefused as error:
+            return self._no(request, str(error), raw)
+        reason = feature_refused(body)
+        if reason is not None:
+            return self._no(request, reason, raw, body)
+        if self._refuse is not None:
+            return self._no(request, self._refuse, raw, body)
+        exchange = Exchange(
+            self._config, self._upstream, self._recorder, self._turns, self._clock, self._shared, request, raw, body
+        )
+        if where == "messages" and not exchange.accept():
+            self.turn_limit_hit.set()
+            self._no(request, "turn_limit", raw, body)
+            return refusal.limit_reached()
+        exchange.record()
+        with self._meter.request():
+            return await exchange.run(self._start_hook)
+
+    def _start_hook(self, turn: int) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._run_hook(turn))
+        self._hooks.add(task)
+        task.add_done_callback(self._hooks.discard)
+        return task
+
+    async def _run_hook(self, turn: int) -> None:
+        if self.on_request_accepted is None:
+            return
+        try:
+            await self.on_request_accepted(turn)
+        except Exception as error:
+            self._sink.emit("session", SessionError(where="on_request_accepted", message=f"{type(error).__name__}: {error}"))
+
+    def _knows(self, request: web.Request) -> bool:
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        given = request.headers.get("x-api-key") or bearer
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self._config.token.encode())
+
+    def _no(
+        self,
+        request: web.Request,
+        reason: str,
+        raw: bytes = b"",
+        body: dict[str, Any] | None = None,
+        *,
+        status: int = 400,
+        kind: str = "invalid_request_error",
+    ) -> web.Response:
+        self._refused += 1
+        self._recorder.refused(self._recorder.next_id(), request.path, raw, (body or {}).get("model"), reason)
+        return refusal.refused(reason, status=status, kind=kind)
