@@ -68,3 +68,4 @@ class ErrorCode(StrEnum):
     BAD_ARCHIVE = "bad_archive"
     CANCELLED = "cancelled"
     IO = "io"
+    INTERNAL = "internal"

@@ -35,6 +35,8 @@ class Hello:
     cwd: str
     environ: Mapping[str, str]
     """The image's environment without KUBERNETES_*; undecodable bytes as surrogates."""
+    environ_omitted: tuple[str, ...]
+    """Names of variables left out because the whole did not fit into 1 MiB."""
     cgroup: Mapping[str, str]
     """Raw limits by file name (`memory.max`, `pids.max`, `cpu.max`) and `version`; a missing one was not readable."""
     peer_uid: int

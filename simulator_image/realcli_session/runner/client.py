@@ -1,0 +1,379 @@
+"""`RunnerPort` over a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterable, Mapping, Sequence
+from typing import Any
+
+from realcli.wire.body import Fields, wire_bytes
+from realcli.wire.frames import ProtocolError
+from realcli.wire.protocol import VERSION, Op
+from realcli_session.runner import rows
+from realcli_session.runner.connection import Connection
+from realcli_session.runner.errors import RunnerError, RunnerLost
+from realcli_session.runner.port import (
+    ByteSink,
+    Completed,
+    Hello,
+    Path,
+    ProcInfo,
+    QuiesceReport,
+    RestoreReport,
+    ScanResult,
+    SignalTarget,
+    SnapshotReport,
+)
+from realcli_session.runner.process import Process
+from realcli_session.runner.streams import InStream, OutStream
+
+LINGER = 1.0
+"""Seconds `run` waits for output that background processes still may send."""
+CLOSE_SECONDS = 15.0
+_ARCHIVE_SLACK = 64 << 20
+
+
+class RunnerClient:
+    """See RunnerPort. Made by `Listener.accept`."""
+
+    def __init__(self, connection: Connection, hello: Hello) -> None:
+        self._connection = connection
+        self._hello = hello
+
+    @classmethod
+    async def connect(cls, connection: Connection, peer_uid: int) -> RunnerClient:
+        """Read the hello and begin. Raises RunnerLost or BadBody."""
+        hello = rows.hello(Fields(await connection.hello()), peer_uid)
+        if hello.version != VERSION:
+            raise RunnerLost(f"the runner speaks version {hello.version}, this session {VERSION}")
+        connection.start()
+        return cls(connection, hello)
+
+    @property
+    def hello(self) -> Hello:
+        """See RunnerPort."""
+        return self._hello
+
+    @property
+    def lost(self) -> RunnerLost | None:
+        """See RunnerPort."""
+        return self._connection.lost()
+
+    async def wait_lost(self) -> RunnerLost:
+        """See RunnerPort."""
+        return await self._connection.wait_lost()
+
+    # -- processes -----------------------------------------------------------------------------------------------------
+
+    async def spawn(
+        self,
+        argv: Sequence[Path],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        uid: int | None = None,
+        gid: int | None = None,
+        stdin: bool = False,
+    ) -> Process:
+        """See RunnerPort."""
+        connection = self._connection
+        connection.check()
+        feed = connection.open_out() if stdin else None
+        process = Process(connection, feed, connection.open_in(), connection.open_in())
+        content = {
+            "argv": [_raw(argument) for argument in argv],
+            "env": [[_raw(name), _raw(value)] for name, value in env.items()],
+            "cwd": _raw(cwd),
+            "uid": uid,
+            "gid": gid,
+            "stdin": feed.number if feed is not None else None,
+            "stdout": process.stdout.number,
+            "stderr": process.stderr.number,
+        }
+        try:
+            process.number, answer = connection.request(Op.SPAWN, content)
+        except ValueError:
+            connection.forget(feed, process.stdout, process.stderr)
+            raise
+        connection.on_exit(process.number, process.on_exit)
+        try:
+            fields = await connection.answer(process.number, answer, Op.SPAWN, late=process.abandon)
+        except RunnerError:
+            connection.forget(feed, process.stdout, process.stderr)
+            raise
+        with connection.believing():
+            process.pid = fields.integer("pid", 1)
+        return process
+
+    async def run(
+        self,
+        argv: Sequence[Path],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        uid: int | None = None,
+        gid: int | None = None,
+        input: bytes = b"",
+        seconds: float,
+        output_limit: int = 1 << 20,
+    ) -> Completed:
+        """See RunnerPort."""
+        process = await self.spawn(argv, env=env, cwd=cwd, uid=uid, gid=gid, stdin=True)
+        stdout, stderr = _Kept(output_limit), _Kept(output_limit)
+        readers = [
+            asyncio.create_task(stdout.take(process.stdout)),
+            asyncio.create_task(stderr.take(process.stderr)),
+            asyncio.create_task(_feed(process.stdin, input)),
+        ]
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                status = await process.wait()
+            await asyncio.wait(readers[:2], timeout=LINGER)
+        except TimeoutError:
+            if limit.expired():
+                await process.signal(signal.SIGKILL, to="session")
+                await process.wait()
+            raise
+        finally:
+            for reader in readers:
+                reader.cancel()
+            outcomes = await asyncio.gather(*readers, return_exceptions=True)
+            if process.exit is None:
+                process.abandon()
+            process.stdout.discard()
+            process.stderr.discard()
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                raise outcome
+        return Completed(status, bytes(stdout.data), bytes(stderr.data), stdout.cut or stderr.cut)
+
+    async def signal_pid(self, pid: int, signum: int, *, to: SignalTarget = "process", start_ticks: int | None = None) -> int:
+        """See RunnerPort."""
+        content = {"pid": pid, "signal": int(signum), "to": to, "start": start_ticks}
+        fields = await self._connection.ask(Op.SIGNAL_PID, content)
+        with self._connection.believing():
+            return fields.integer("count")
+
+    async def procs(self) -> tuple[ProcInfo, ...]:
+        """See RunnerPort."""
+        found = rows.Lines(100_000)
+        await self._receive(Op.PROCS, {}, found)
+        with self._connection.believing():
+            return tuple(rows.proc(row) for row in found.rows)
+
+    async def quiesce(self, *, grace: float = 10.0, kill: float = 30.0) -> QuiesceReport:
+        """See RunnerPort."""
+        found = rows.Lines(3000)
+        fields = await self._receive(Op.QUIESCE, {"grace": grace, "kill": kill}, found, extra=grace + kill)
+        with self._connection.believing():
+            return rows.quiesce(fields, found.rows)
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    async def put_file(
+        self,
+        path: Path,
+        data: bytes,
+        *,
+        mode: int | None = None,
+        uid: int | None = None,
+        gid: int | None = None,
+        parents: bool = True,
+    ) -> None:
+        """See RunnerPort."""
+        content = {"path": _raw(path), "mode": mode, "uid": uid, "gid": gid, "parents": parents}
+        await self._feed(Op.PUT_FILE, content, _once(data))
+
+    async def put_tree(
+        self, dest: Path, source: AsyncIterable[bytes], *, max_bytes: int = 1 << 30, max_entries: int = 100_000
+    ) -> RestoreReport:
+        """See RunnerPort."""
+        return await self._unpack(source, dest, (), max_bytes, max_entries)
+
+    async def restore(
+        self,
+        source: AsyncIterable[bytes],
+        *,
+        root: Path = "/",
+        clear: Sequence[Path] = (),
+        max_bytes: int,
+        max_entries: int = 1_000_000,
+    ) -> RestoreReport:
+        """See RunnerPort."""
+        return await self._unpack(source, root, clear, max_bytes, max_entries)
+
+    async def _unpack(
+        self, source: AsyncIterable[bytes], root: Path, clear: Sequence[Path], max_bytes: int, max_entries: int
+    ) -> RestoreReport:
+        content = {
+            "root": _raw(root),
+            "clear": [_raw(path) for path in clear],
+            "max_bytes": max_bytes,
+            "max_entries": max_entries,
+        }
+        fields = await self._feed(Op.UNPACK, content, source)
+        with self._connection.believing():
+            return RestoreReport(fields.integer("entries"), fields.integer("bytes"))
+
+    async def get_file(self, path: Path, *, limit: int = 1 << 20) -> bytes:
+        """See RunnerPort."""
+        kept = _Sum(limit)
+        await self._receive(Op.GET_FILE, {"path": _raw(path), "limit": limit}, kept)
+        return bytes(kept.data)
+
+    async def scan(
+        self,
+        globs: Sequence[Path],
+        *,
+        max_files: int = 10_000,
+        max_bytes: int = 64 << 20,
+        hash_limit: int = 1 << 20,
+        budget: float = 0.5,
+    ) -> ScanResult:
+        """See RunnerPort."""
+        content = {
+            "globs": [_raw(glob) for glob in globs],
+            "max_files": max_files,
+            "max_bytes": max_bytes,
+            "hash_limit": hash_limit,
+            "budget": budget,
+        }
+        found = rows.Lines(max_files)
+        fields = await self._receive(Op.SCAN, content, found, extra=budget)
+        with self._connection.believing():
+            return rows.scan(fields, found.rows)
+
+    async def snapshot(
+        self,
+        paths: Sequence[Path],
+        to: ByteSink,
+        *,
+        max_bytes: int,
+        max_entries: int = 1_000_000,
+        exclude: Sequence[Path] = (),
+    ) -> SnapshotReport:
+        """See RunnerPort."""
+        content = {
+            "paths": [_raw(path) for path in paths],
+            "exclude": [_raw(path) for path in exclude],
+            "max_bytes": max_bytes,
+            "max_entries": max_entries,
+        }
+        sink = _Bounded(to, max_bytes + 2048 * max_entries + _ARCHIVE_SLACK)
+        fields = await self._receive(Op.SNAPSHOT, content, sink)
+        with self._connection.believing():
+            return rows.snapshot(fields)
+
+    async def close(self) -> None:
+        """See RunnerPort."""
+        if self._connection.lost() is None:
+            try:
+                await self._connection.ask(Op.EXIT, {})
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._connection.wait_lost()
+            except (RunnerLost, TimeoutError):
+                pass  # it is gone, or will find the socket closed
+        await self._connection.close("closed")
+
+    # -- requests with a stream ----------------------------------------------------------------------------------------
+
+    async def _receive(self, op: Op, content: dict[str, Any], sink: ByteSink, *, extra: float = 0.0) -> Fields:
+        """Request, pass the stream on, answer. The runner's silence counts, the sink's slowness does not."""
+        connection = self._connection
+        connection.check()
+        stream = connection.open_in()
+        try:
+            number, answer = connection.request(op, content | {"stream": stream.number}, stream)
+        except ValueError:
+            connection.forget(stream)
+            raise
+        try:
+            while chunk := await connection.within(connection.answer_seconds + extra, stream.read(), op):
+                with connection.believing():
+                    await sink.write(chunk)
+            return await connection.answer(number, answer, op)
+        finally:
+            if not answer.done():
+                answer.cancel()
+            stream.discard()
+
+    async def _feed(self, op: Op, content: dict[str, Any], source: AsyncIterable[bytes]) -> Fields:
+        """Request, feed the stream until the end of the source or until the runner wants no more, answer."""
+        connection = self._connection
+        connection.check()
+        stream = connection.open_out()
+        try:
+            number, answer = connection.request(op, content | {"stream": stream.number}, stream)
+        except ValueError:
+            connection.forget(stream)
+            raise
+        try:
+            async for chunk in source:
+                stream.write(chunk)
+                await connection.within(connection.answer_seconds, stream.drain(), op)
+                await connection.flush()
+                if stream.broken:
+                    break
+            await connection.within(connection.answer_seconds, stream.close(), op)
+            return await connection.answer(number, answer, op)
+        finally:
+            stream.abandon()
+
+
+class _Kept:
+    """The first bytes of a stream; the rest is thrown away."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.data = bytearray()
+        self.cut = False
+
+    async def take(self, stream: InStream) -> None:
+        async for chunk in stream:
+            room = self._limit - len(self.data)
+            self.data += chunk[:room]
+            self.cut = self.cut or len(chunk) > room
+
+
+class _Sum:
+    """All bytes of a stream that must not be longer than asked."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.data = bytearray()
+
+    async def write(self, data: bytes) -> None:
+        self.data += data
+        if len(self.data) > self._limit:
+            raise ProtocolError(f"more than the {self._limit} bytes asked for came")
+
+
+class _Bounded:
+    """A sink that a lying runner cannot fill for ever."""
+
+    def __init__(self, to: ByteSink, limit: int) -> None:
+        self._to = to
+        self._left = limit
+
+    async def write(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            raise ProtocolError("the archive is longer than its limits allow")
+        await self._to.write(data)
+
+
+async def _feed(stdin: OutStream | None, data: bytes) -> None:
+    assert stdin is not None
+    stdin.write(data)
+    await stdin.close()
+
+
+async def _once(data: bytes) -> Any:
+    if data:
+        yield data
+
+
+def _raw(value: Path) -> Any:
+    return wire_bytes(value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape"))
