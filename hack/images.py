@@ -1,0 +1,372 @@
+#!/usr/bin/env python3
+"""Builds the container images, loads them into the kind node and says what they are called.
+
+    images.py [--load] [--only NAME ...]      names: base operator session judge toolkit agent-claude-code seaweedfs
+                                              provider tasks (all of them without --only)
+
+A tag is a digest of what goes into the image, so an unchanged image is neither built nor loaded again. The names are
+written to out/images.json (and as chart values to out/values.images.json).
+
+The base is `debian:bookworm-slim` where a container registry answers, else the same system made from Debian packages;
+REALCLI_BASE names another one. Python packages come from constraints.txt with their hashes, the agent CLIs from npm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = Path(os.environ.get("REALCLI_CACHE") or Path.home() / ".cache" / "realcli")
+OUT = ROOT / "out"
+NODE = "realcli-control-plane"
+REPOSITORY = "realcli.local"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+VERSION = PROJECT["project"]["version"]
+PACKAGES = ["realcli", *(str(p) for p in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] if p != "realcli")]
+BASE_PACKAGES = ["python3", "tmux", "procps", "ca-certificates"]
+KEPT_TAGS = 6
+SKIPPED = {"__pycache__", ".mypy_cache", ".ruff_cache", "node_modules"}
+
+
+def say(text: str) -> None:
+    print(f"    {text}", file=sys.stderr, flush=True)
+
+
+def run(*command: str | Path, cwd: Path | None = None, stdin: str | None = None) -> str:
+    """Output of a command; a failure shows all that the command said."""
+    done = subprocess.run([str(c) for c in command], cwd=cwd, input=stdin, capture_output=True, text=True)
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-40:])
+        sys.exit(f"images.py: {' '.join(str(c) for c in command[:4])} ... failed with {done.returncode}:\n{tail}")
+    return done.stdout
+
+
+def succeeds(*command: str) -> bool:
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+# -- what an image is made from ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Put:
+    """A file or folder at a place in the build context."""
+
+    at: str
+    source: Path
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        if self.source.is_file():
+            yield self.at, self.source
+            return
+        for path in sorted(self.source.rglob("*")):
+            if path.is_file() and not SKIPPED.intersection(path.relative_to(self.source).parts):
+                yield f"{self.at}/{path.relative_to(self.source)}", path
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image: everything in `inputs`, `facts` and `args` decides its tag; `prepare` adds what is made for it."""
+
+    name: str
+    dockerfile: Path
+    inputs: list[Put]
+    args: dict[str, str] = field(default_factory=dict)
+    facts: list[str] = field(default_factory=list)
+    prepare: Callable[[Path], None] | None = None
+    also: str | None = None  # a fixed name beside the tag, e.g. the docker_image of a task
+
+    @property
+    def ref(self) -> str:
+        seen = hashlib.sha256(json.dumps([self.args, self.facts]).encode())
+        for at, path in [("Dockerfile", self.dockerfile), *(f for put in self.inputs for f in put.files())]:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            seen.update(f"{at} {path.stat().st_mode & 0o111:o} {content}\n".encode())
+        return f"{REPOSITORY}/{self.name}:{VERSION}-{seen.hexdigest()[:12]}"
+
+    def ensure(self) -> str:
+        ref = self.ref
+        if not succeeds("docker", "image", "inspect", ref):
+            begin = time.monotonic()
+            context = CACHE / "context" / self.name
+            shutil.rmtree(context, ignore_errors=True)
+            context.mkdir(parents=True)
+            for at, path in (f for put in self.inputs for f in put.files()):
+                link_or_copy(path, context / at)
+            if self.prepare:
+                self.prepare(context)
+            args = [f"--build-arg={key}={value}" for key, value in self.args.items()]
+            run("docker", "build", *args, "-t", ref, "-f", self.dockerfile, context)
+            shutil.rmtree(context)
+            say(f"built {ref}: {time.monotonic() - begin:.0f} s")
+        if self.also:
+            run("docker", "tag", ref, self.also)
+        return ref
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Large files of the cache are linked into the context; the clone may be on another disk, so it is copied."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_relative_to(CACHE):
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)
+
+
+# -- base ----------------------------------------------------------------------------------------------------------
+
+
+def base() -> str:
+    if named := os.environ.get("REALCLI_BASE"):
+        return named
+    mode = CACHE / "node-mode"
+    if mode.exists() and mode.read_text() == "official":
+        return "debian:bookworm-slim"
+    recipe = hashlib.sha256(" ".join(["bookworm", "lean", *BASE_PACKAGES]).encode()).hexdigest()[:12]
+    ref = f"{REPOSITORY}/base:bookworm-{recipe}"
+    if not succeeds("docker", "image", "inspect", ref):
+        begin = time.monotonic()
+        archive = CACHE / f"base-{recipe}.tar"
+        if not archive.exists():
+            partial = archive.with_name(f"partial-{archive.name}")
+            lean = [f"--dpkgopt=path-exclude=/usr/share/{unused}/*" for unused in ("doc", "man", "locale", "info")]
+            packages = "--include=" + ",".join(BASE_PACKAGES)
+            run("mmdebstrap", "--quiet", "--variant=minbase", *lean, packages, "bookworm", partial)
+            partial.rename(archive)
+        run("docker", "import", archive, ref)
+        say(f"built {ref}: {time.monotonic() - begin:.0f} s")
+    return ref
+
+
+# -- the project's own images --------------------------------------------------------------------------------------
+
+
+def site(extra: str) -> tuple[str, Callable[[Path], None]]:
+    """The pinned packages of an extra, installed into the cache; returns their digest and what puts them in place."""
+    constraints = ROOT / "constraints.txt"
+    wanted = {k: PROJECT["project"][k] for k in ("dependencies", "optional-dependencies")}
+    digest = hashlib.sha256(json.dumps([extra, wanted]).encode() + constraints.read_bytes()).hexdigest()[:12]
+    folder = CACHE / "site" / f"{extra}-{digest}"
+
+    def prepare(context: Path) -> None:
+        if not folder.exists():
+            pinned = run(
+                "uv", "pip", "compile", "-q", ROOT / "pyproject.toml", "--extra", extra, "-c", constraints, "--generate-hashes",
+                "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", *PLATFORM, cwd=CACHE,
+            )  # fmt: skip
+            partial = folder.with_name(f"partial-{folder.name}")
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            run(
+                "uv", "pip", "install", "-q", "--require-hashes", "--only-binary", ":all:", "--target", partial, *PLATFORM,
+                "-r", "-", stdin=pinned,
+            )  # fmt: skip
+            partial.rename(folder)
+        shutil.copytree(folder, context / "deps", copy_function=os.link, symlinks=True)
+
+    return digest, prepare
+
+
+PLATFORM = ("--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_28")
+
+
+def program(name: str, folder: str, extra: str, on: str) -> Image:
+    """An image that holds an extra's packages and the project's wheel."""
+    digest, dependencies = site(extra)
+    sources = [Put(f"source/{p}", ROOT / p) for p in PACKAGES]
+    metadata = [Put(f"source/{f}", ROOT / f) for f in ("pyproject.toml", "README.md", "LICENSE")]
+
+    def prepare(context: Path) -> None:
+        dependencies(context)
+        run("uv", "build", "-q", "--wheel", "--out-dir", context / "dist", context / "source")
+        wheel = next((context / "dist").glob("*.whl"))
+        run("uv", "pip", "install", "-q", "--no-deps", "--target", context / "app", *PLATFORM, wheel)
+        shutil.rmtree(context / "dist")
+        shutil.rmtree(context / "source")
+
+    return Image(name, ROOT / folder / "Dockerfile", [*sources, *metadata], {"BASE": on}, [digest], prepare)
+
+
+def toolkit(on: str) -> Image:
+    here = ROOT / "runner_image"
+    runner = [
+        Put("runner/realcli/__init__.py", ROOT / "realcli/__init__.py"),
+        Put("runner/realcli/wire", ROOT / "realcli/wire"),
+        Put("runner/realcli_runner", here / "realcli_runner"),
+        *([Put("runner/start.py", here / "start.py")] if (here / "start.py").exists() else []),
+    ]
+    return Image("toolkit", here / "Dockerfile", [Put("build-toolkit.sh", here / "build-toolkit.sh"), *runner], {"BASE": on})
+
+
+# -- agents --------------------------------------------------------------------------------------------------------
+
+CLAUDE = ROOT / "runner_image/agents/claude-code"
+
+
+def claude_version() -> str:
+    return str(json.loads((CLAUDE / "package.json").read_text())["dependencies"]["@anthropic-ai/claude-code-linux-x64"])
+
+
+def claude_code(toolkit_ref: str) -> Image:
+    lock = CLAUDE / "package-lock.json"
+
+    def prepare(context: Path) -> None:
+        folder = CACHE / "npm" / f"claude-code-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
+        if not folder.exists():
+            partial = folder.with_name(f"partial-{folder.name}")
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            for name in ("package.json", "package-lock.json", ".npmrc"):
+                shutil.copy2(CLAUDE / name, partial / name)
+            run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=partial)
+            partial.rename(folder)
+        program = folder / "node_modules/@anthropic-ai/claude-code-linux-x64/claude"
+        os.link(program, context / "claude")
+        (context / "claude").chmod(0o755)
+
+    name = "agent-claude-code"
+    return Image(name, CLAUDE / "Dockerfile", [], {"TOOLKIT": toolkit_ref}, [lock.read_text()], prepare)
+
+
+# -- beside the product --------------------------------------------------------------------------------------------
+
+
+def seaweedfs() -> Image:
+    stamp = CACHE / "stamps/weed"
+    if not stamp.exists():
+        sys.exit("images.py: SeaweedFS is not built; run: hack/cluster/build-binaries weed")
+
+    def prepare(context: Path) -> None:
+        os.link(CACHE / "bin/weed", context / "weed")
+
+    return Image("seaweedfs", ROOT / "hack/images/seaweedfs.Dockerfile", [], {}, [stamp.read_text()], prepare)
+
+
+def provider(session_ref: str) -> Image:
+    source = ROOT / "examples/provider"
+    package = source / "provider" if (source / "provider").is_dir() else source
+    return Image("provider", ROOT / "hack/images/provider.Dockerfile", [Put("provider", package)], {"SESSION": session_ref})
+
+
+def tasks(on: str) -> Iterator[Image]:
+    """Every task's own image, under the name that its task.toml gives."""
+    for declared in sorted(ROOT.glob("benchmark/*/tasks/*/task.toml")):
+        dockerfile = declared.parent / "environment/Dockerfile"
+        if not dockerfile.exists():
+            continue
+        named = tomllib.loads(declared.read_text()).get("environment", {}).get("docker_image")
+        if not named:
+            sys.exit(f"images.py: {declared}: [environment] docker_image is missing; name the image that tasks run in")
+        suite = declared.parts[-4]
+        context = [Put(".", dockerfile.parent)]
+        yield Image(f"task-{suite}-{declared.parent.name}", dockerfile, context, {"BASE": on}, also=named)
+
+
+# -- the node ------------------------------------------------------------------------------------------------------
+
+
+def load(images: list[tuple[str, str | None]]) -> None:
+    """Brings the (tag, fixed name) pairs that the node lacks into its containerd, in one stream."""
+    if not succeeds("docker", "exec", NODE, "ctr", "version"):
+        sys.exit("images.py: the kind node does not run; start it with: make cluster")
+    ctr = ("docker", "exec", NODE, "ctr", "-n", "k8s.io", "images")
+    there = set(run(*ctr, "ls", "-q").split())
+    missing = [ref for ref, _ in images if ref not in there]
+    if missing:
+        begin = time.monotonic()
+        save = subprocess.Popen(["docker", "save", *missing], stdout=subprocess.PIPE)
+        put = ["docker", "exec", "-i", NODE, "ctr", "-n", "k8s.io", "images", "import", "--digests", "-"]
+        done = subprocess.run(put, stdin=save.stdout, capture_output=True, text=True)
+        if save.wait() != 0 or done.returncode != 0:
+            sys.exit(f"images.py: loading {', '.join(missing)} into the node failed:\n{done.stderr[-2000:]}")
+        say(f"loaded {len(missing)} images into the node: {time.monotonic() - begin:.0f} s")
+    for ref, fixed in images:
+        if fixed and (ref in missing or fixed not in there):
+            run(*ctr, "tag", "--force", ref, fixed)
+
+
+def prune(images: list[str]) -> None:
+    """Drops superseded tags of our images from the engine and the node; the newest few stay for other clones."""
+    listed = [line.split() for line in run("docker", "images", "--format", "{{.Repository}} {{.Tag}}").splitlines()]
+    old: list[str] = []
+    for repository in {ref.rpartition(":")[0] for ref in images}:
+        tags = [tag for name, tag in listed if name == repository and tag.startswith(f"{VERSION}-")]  # newest first
+        old += [f"{repository}:{tag}" for tag in tags[KEPT_TAGS:] if f"{repository}:{tag}" not in images]
+    if old:
+        subprocess.run(["docker", "rmi", *old], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ctr = ["docker", "exec", NODE, "ctr", "-n", "k8s.io", "images", "rm", *old]
+        subprocess.run(ctr, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+# -- all together --------------------------------------------------------------------------------------------------
+
+NAMES = ["operator", "session", "judge", "toolkit", "agent-claude-code", "seaweedfs", "provider", "tasks"]
+
+
+def build(wanted: set[str]) -> dict[str, str | dict[str, str]]:
+    """Builds what is wanted and what it stands on; returns name -> tag (tasks: fixed name -> tag)."""
+    on = base()
+    refs: dict[str, str | dict[str, str]] = {"base": on}
+
+    def one(name: str, make: Callable[[], Image]) -> str:
+        if name not in refs:
+            refs[name] = make().ensure()
+        return str(refs[name])
+
+    session = lambda: one("session", lambda: program("session", "simulator_image", "session", on))  # noqa: E731
+    tools = lambda: one("toolkit", lambda: toolkit(on))  # noqa: E731
+    makers: dict[str, Callable[[], object]] = {
+        "operator": lambda: one("operator", lambda: program("operator", "operator", "operator", on)),
+        "session": session,
+        "judge": lambda: one("judge", lambda: program("judge", "judge_image", "judge", on)),
+        "toolkit": tools,
+        "agent-claude-code": lambda: one("agent-claude-code", lambda: claude_code(tools())),
+        "seaweedfs": lambda: one("seaweedfs", seaweedfs),
+        "provider": lambda: one("provider", lambda: provider(session())),
+        "tasks": lambda: refs.update(tasks={str(i.also): i.ensure() for i in tasks(on)}),
+    }
+    for name in NAMES:
+        if name in wanted:
+            makers[name]()
+    return refs
+
+
+def chart_values(refs: dict[str, str | dict[str, str]]) -> dict[str, object]:
+    images = {name: refs[name] for name in ("operator", "session", "judge", "toolkit") if name in refs}
+    agents = {"claude-code": {claude_version(): refs["agent-claude-code"]}} if "agent-claude-code" in refs else {}
+    return {"images": images | {"pullPolicy": "IfNotPresent", "agents": agents}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--load", action="store_true", help="bring what the kind node lacks into it")
+    parser.add_argument("--only", nargs="+", choices=["base", *NAMES], help="these images and what they stand on")
+    options = parser.parse_args()
+
+    refs = build(set(options.only or NAMES))
+    if options.load:
+        fixed = refs.get("tasks")
+        pairs: list[tuple[str, str | None]] = [(r, None) for n, r in refs.items() if isinstance(r, str) and n != "base"]
+        pairs += [(ref, name) for name, ref in fixed.items()] if isinstance(fixed, dict) else []
+        load(pairs)
+        prune([ref for ref, _ in pairs])
+    if options.only is None:
+        OUT.mkdir(exist_ok=True)
+        (OUT / "images.json").write_text(json.dumps(refs, indent=2) + "\n")
+        (OUT / "values.images.json").write_text(json.dumps(chart_values(refs), indent=2) + "\n")
+    print(json.dumps(refs, indent=2))
+
+
+if __name__ == "__main__":
+    main()
