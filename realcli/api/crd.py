@@ -22,7 +22,9 @@ from realcli.api.trial import TrialSpec, TrialStatus
 Schema = dict[str, Any]
 
 NAME_PATTERN: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-CARRIED: Final = frozenset("type format description enum pattern minLength maxLength minimum maximum minItems maxItems".split())
+CARRIED: Final = frozenset(
+    ["type", "format", "description", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"]
+)
 IGNORED: Final = frozenset(
     ("title", "additionalProperties", "default", "const", "anyOf", "$ref", "properties", "required", "items")
 )
@@ -105,7 +107,7 @@ SWEEP: Final = Definition(
         "spec.models[].endpoints.anthropic": (
             Rule(
                 "self.url.startsWith('https://') || self.insecureHttp == 'InCluster'",
-                "http:// would send the key in clear text: use https://, or insecureHttp: InCluster for a Service of this cluster",
+                "http:// sends the key in clear text: use https://, or insecureHttp: InCluster for a Service in this cluster",
             ),
         ),
         **{f"spec.{name}": (Rule("self == oldSelf", IMMUTABLE),) for name in SweepSpec.aliases() if name not in MUTABLE},
