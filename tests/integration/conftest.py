@@ -18,6 +18,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -282,7 +283,9 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     plane = ControlPlane(tmp_path_factory.mktemp("control-plane"))
     try:
         plane.start()
-        asyncio.run(prepare(plane))
+        # In a thread of its own: the fixture may be asked for while an event loop runs.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: asyncio.run(prepare(plane))).result()
         yield plane
     finally:
         plane.stop()

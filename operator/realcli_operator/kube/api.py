@@ -96,11 +96,11 @@ class KubeApi(Protocol):
         ...
 
     async def apply_trial_status(self, trial: ObjectView, status: Json) -> TrialView:
-        """Server-side apply of the whole status we own; `NotFound`/`Conflict` if that uid is gone."""
+        """Write the whole status (nothing is merged); `NotFound`/`Conflict` if the object of that uid is gone."""
         ...
 
     async def apply_sweep_status(self, sweep: ObjectView, status: Json) -> SweepView:
-        """Server-side apply of the whole status we own; `NotFound`/`Conflict` if that uid is gone."""
+        """Write the whole status (nothing is merged); `NotFound`/`Conflict` if the object of that uid is gone."""
         ...
 
     def list_pages(self, kind: Kind, namespace: str | None = None, label_selector: str | None = None) -> AsyncIterator[Page]:

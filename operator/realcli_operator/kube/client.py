@@ -10,11 +10,11 @@ import orjson
 
 from realcli_operator.kube.api import Page, Regarding
 from realcli_operator.kube.clock import Clock, SystemClock
-from realcli_operator.kube.errors import AlreadyExists, Gone, NotFound
+from realcli_operator.kube.errors import AlreadyExists, Conflict, Gone, Invalid, NotFound
 from realcli_operator.kube.names import FIELD_MANAGER, RESOURCES, Kind, Resource
 from realcli_operator.kube.project import config_map_view, job_view, pod_view, project, sweep_view, trial_view
 from realcli_operator.kube.source import HttpSource, WatchSource
-from realcli_operator.kube.transport import APPLY, Transport
+from realcli_operator.kube.transport import JSON_PATCH, Transport
 from realcli_operator.kube.views import ConfigMapView, JobView, Json, ObjectView, PodView, SweepView, TrialView
 
 
@@ -148,21 +148,31 @@ class KubeClient:
         return True
 
     async def _apply_status(self, resource: Resource, target: ObjectView, status: Json) -> Json:
-        body = {
-            "apiVersion": resource.api_version,
-            "kind": resource.api_kind,
-            # The uid makes the server refuse an object of the same name that is not the one we decided about.
-            "metadata": {"name": target.name, "namespace": target.namespace, "uid": target.uid},
-            "status": status,
-        }
-        raw = await self._transport.request(
-            "PATCH",
-            resource.path(target.namespace, target.name, "status"),
-            resource=f"{resource.plural}/status",
-            query={"fieldManager": FIELD_MANAGER, "force": "true"},
-            body=body,
-            content_type=APPLY,
-        )
+        """Replace the status if the object is the one we decided about.
+
+        Server-side apply cannot say that: a uid in an applied configuration is ignored on ``/status`` of a custom
+        resource, and a resourceVersion would conflict with our own writes that have not come back yet.
+        """
+        body = [
+            {"op": "test", "path": "/metadata/uid", "value": target.uid},
+            {"op": "add", "path": "/status", "value": status},
+        ]
+        try:
+            raw = await self._transport.request(
+                "PATCH",
+                resource.path(target.namespace, target.name, "status"),
+                resource=f"{resource.plural}/status",
+                query={"fieldManager": FIELD_MANAGER},
+                body=body,
+                content_type=JSON_PATCH,
+            )
+        except Invalid:
+            # A failed test and a status that breaks the schema are both 422.
+            live = await self._get(resource.kind, target.namespace, target.name)
+            if live["metadata"]["uid"] == target.uid:
+                raise
+            message = f"{resource.api_kind} {target.namespace}/{target.name} is another object: not uid {target.uid}"
+            raise Conflict(message, status=409, reason="Conflict") from None
         return _object(raw)
 
     async def _json(self, method: str, path: str, resource: str, body: Any = None, query: dict[str, str] | None = None) -> Json:

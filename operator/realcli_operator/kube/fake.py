@@ -1,4 +1,4 @@
-"""An API server in memory: resourceVersions, uid checks, 409, server-side apply, an event log with watches, ownership.
+"""An API server in memory: resourceVersions, uid checks, 409, an event log with watches, ownership.
 
 For unit tests. It keeps the history between LIST and WATCH like the real one, so it neither hides nor invents lost
 events. Faults are asked for by name: `fail`, `end_watches`, `compact`, `expire_continue_tokens`, `mute_watches`.
@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import orjson
 
-from realcli_operator.kube.apply import server_side_apply
 from realcli_operator.kube.clock import Clock, SystemClock
 from realcli_operator.kube.errors import AlreadyExists, Conflict, Gone, Invalid, KubeError, NotFound
 from realcli_operator.kube.names import RESOURCES, Kind
@@ -72,7 +71,6 @@ class FakeCluster:
     _version: int = 100
     _floor: int = 0
     _objects: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
-    _applied: dict[tuple[str, str], Json] = field(default_factory=dict)
     _history: list[_Event] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _faults: list[_Fault] = field(default_factory=list)
@@ -130,17 +128,14 @@ class FakeCluster:
         """Replace the whole status, as the kubelet or the Job controller would; not counted as a call."""
         return self.update(kind, namespace, name, lambda raw: raw.update(status=copy.deepcopy(dict(status))))
 
-    def apply_status(self, kind: str, namespace: str, name: str, uid: str, status: Json, manager: str) -> dict[str, Any]:
-        """Server-side apply to the status subresource; changes nothing (not even the version) if nothing changes."""
+    def apply_status(self, kind: str, namespace: str, name: str, uid: str, status: Json) -> dict[str, Any]:
+        """Replace the status; changes nothing (not even the version) if nothing changes."""
         self.called("apply_status", kind, namespace, name)
         live = self._find(kind, namespace, name)
         if live["metadata"]["uid"] != uid:
-            raise Conflict(f"Precondition failed: UID in precondition: {uid}", status=409, reason="Conflict")
-        before = self._applied.get((uid, manager), {})
-        merged = server_side_apply(live.get("status") or {}, before, status)
-        self._applied[(uid, manager)] = copy.deepcopy(dict(status))
-        if merged != (live.get("status") or {}):
-            self._store("MODIFIED", kind, {**copy.deepcopy(live), "status": merged})
+            raise Conflict(f'{kind} "{name}" is another object: not uid {uid}', status=409, reason="Conflict")
+        if status != live.get("status", {}):
+            self._store("MODIFIED", kind, {**copy.deepcopy(live), "status": copy.deepcopy(dict(status))})
         return copy.deepcopy(self._find(kind, namespace, name))
 
     def delete(self, kind: str, namespace: str, name: str, uid: str | None = None) -> None:

@@ -9,7 +9,7 @@ from realcli_operator.kube.api import Page, Regarding
 from realcli_operator.kube.client import event_manifest
 from realcli_operator.kube.errors import AlreadyExists, Gone, NotFound
 from realcli_operator.kube.fake import FakeCluster
-from realcli_operator.kube.names import FIELD_MANAGER, Kind
+from realcli_operator.kube.names import Kind
 from realcli_operator.kube.project import config_map_view, job_view, pod_view, project, sweep_view, trial_view
 from realcli_operator.kube.views import ConfigMapView, JobView, Json, ObjectView, PodView, SweepView, TrialView
 
@@ -123,4 +123,4 @@ class FakeKubeApi:
         return True
 
     def _apply(self, kind: Kind, target: ObjectView, status: Json) -> Json:
-        return self.cluster.apply_status(kind, target.namespace, target.name, target.uid, status, FIELD_MANAGER)
+        return self.cluster.apply_status(kind, target.namespace, target.name, target.uid, status)

@@ -25,7 +25,7 @@ from realcli_operator.kube.rate import RateLimit
 
 log = structlog.get_logger(__name__)
 
-APPLY: Final = "application/apply-patch+yaml"
+JSON_PATCH: Final = "application/json-patch+json"
 JSON: Final = "application/json"
 _WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 

@@ -30,9 +30,16 @@ class Rig:
         self.metrics = Metrics()
         self.news: list[tuple[str, str]] = []
         self.lister = Lister(
-            Kind.POD, namespace, self.cluster, self.store, self._sink,
-            resync=ResyncSettings(first_resync, 600), backoff=Backoff(base=1.0, cap=30.0, jitter=0.0), clock=clock, metrics=self.metrics,
-        )  # fmt: skip
+            Kind.POD,
+            namespace,
+            self.cluster,
+            self.store,
+            self._sink,
+            resync=ResyncSettings(first_resync, 600),
+            backoff=Backoff(base=1.0, cap=30.0, jitter=0.0),
+            clock=clock,
+            metrics=self.metrics,
+        )
         self.informer = Informer(self.lister, WatchSettings(silence=silence, pause=0.0))
         self._task: asyncio.Task[None] | None = None
 

@@ -1,4 +1,4 @@
-"""Lines, rate limit, server-side apply, expectations, routes, errors."""
+"""Lines, rate limit, expectations, routes, errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realcli_operator.kube import errors
-from realcli_operator.kube.apply import server_side_apply
 from realcli_operator.kube.errors import error_for
 from realcli_operator.kube.expectations import Expectations
 from realcli_operator.kube.lines import LineBuffer
@@ -47,32 +46,6 @@ async def test_rate_limit_allows_a_burst_and_then_an_even_pace(clock: Any) -> No
 def test_rate_limit_refuses_nonsense(rate: float, burst: int) -> None:
     with pytest.raises(ValueError, match="rate > 0 and burst >= 1"):
         RateLimit(rate, burst)
-
-
-def _c(kind: str, status: str) -> dict[str, str]:
-    return {"type": kind, "status": status}
-
-
-@pytest.mark.parametrize(
-    ("live", "before", "intent", "expected"),
-    [
-        pytest.param({}, {}, {"phase": "A"}, {"phase": "A"}, id="first"),
-        pytest.param({"phase": "A", "turns": 1}, {"phase": "A", "turns": 1}, {"phase": "B"}, {"phase": "B"}, id="dropped"),
-        pytest.param({"phase": "A", "x": 1}, {"phase": "A"}, {"phase": "B"}, {"phase": "B", "x": 1}, id="others' stay"),
-        pytest.param({"m": {"a": 1, "b": 2}}, {"m": {"a": 1}}, {"m": {"c": 3}}, {"m": {"b": 2, "c": 3}}, id="nested"),
-        pytest.param({"m": {"a": 1}}, {"m": {"a": 1}}, {}, {}, id="whole map dropped"),
-        pytest.param({"l": [1]}, {"l": [1]}, {"l": [2]}, {"l": [2]}, id="atomic list"),
-        pytest.param(
-            {"conditions": [_c("Mine", "True"), _c("Old", "True"), _c("Theirs", "True")]},
-            {"conditions": [_c("Mine", "True"), _c("Old", "True")]},
-            {"conditions": [_c("Mine", "False"), _c("New", "True")]},
-            {"conditions": [_c("Mine", "False"), _c("Theirs", "True"), _c("New", "True")]},
-            id="conditions by type",
-        ),
-    ],
-)
-def test_server_side_apply(live: Any, before: Any, intent: Any, expected: Any) -> None:
-    assert server_side_apply(live, before, intent) == expected
 
 
 def test_expectations_end_by_time_by_change_and_by_sight(clock: Any) -> None:
