@@ -103,6 +103,6 @@ def _is_service(host: str, cluster_domain: str) -> bool:
     labels = host.removesuffix("." + cluster_domain.lower()).split(".")
     if not all(_NAME.fullmatch(label) for label in labels) or host == "localhost":
         return False
-    if len(labels) == 1:
-        return host == labels[0] and not labels[0].isdigit()  # "2130706433" is an address
-    return len(labels) == 3 and labels[2] == "svc"
+    if labels[0][0].isdigit():
+        return False  # a Service's name begins with a letter; "0x7f000001" and "2130706433" are addresses
+    return host == labels[0] or (len(labels) == 3 and labels[2] == "svc")

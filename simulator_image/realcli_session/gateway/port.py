@@ -84,7 +84,7 @@ class GatewayPort(Protocol):
     provider_failed: asyncio.Event
     """Set when the bound of retries was reached, or the provider refuses our key. See `provider_failure`."""
     broken: asyncio.Event
-    """Set when the gateway itself failed (the ledger could not be written); it refuses everything from then on. See `breakage`."""
+    """Set when the gateway itself failed (the ledger could not be written); it refuses everything then. See `breakage`."""
     breakage: BaseException | None
     on_request_accepted: AcceptedHook | None
     """The change scan; see `AcceptedHook`. What it raises is recorded as a `SessionError` and does not stop the request."""

@@ -123,17 +123,17 @@ class Recorder:
             ModelReply(
                 request_id=request_id,
                 status=status,
-                model=reply.model,
-                stop_reason=reply.stop_reason,
+                model=None if reply.model is None else clean(reply.model),
+                stop_reason=None if reply.stop_reason is None else clean(reply.stop_reason),
                 usage=reply.tokens(),
-                usage_raw=reply.usage,
+                usage_raw={clean(key): clean_json(value) for key, value in reply.usage.items()},
                 aborted=aborted,
                 attempts=attempts,
                 waited_ms=round(waited * 1000),
                 first_byte_ms=None if first_byte is None else round(first_byte * 1000),
                 total_ms=round(total * 1000),
                 body=self._blob(reply.message()) if reply.id is not None else None,
-                error=error,
+                error=None if error is None else clean(error),
             ),
         )
 

@@ -91,6 +91,7 @@ class Gateway:
         self._runner = web.AppRunner(
             app,
             handler_cancellation=True,  # an agent that hangs up ends its request with the provider
+            auto_decompress=False,  # a few compressed bytes must not become many
             access_log=None,
             keepalive_timeout=3600.0,
             shutdown_timeout=0.1,
