@@ -1,0 +1,112 @@
+"""Reading a Job of a sweep: running, done with a message, or lost. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from realcli.api.termination import Termination, parse_termination
+from realcli_operator.kube.views import ContainerState, PodView
+from realcli_operator.reconcile.facts import JobFacts
+from realcli_operator.reconcile.podends import Trouble, describe, scheduled_at, trouble_of, unscheduled_because
+from realcli_operator.reconcile.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Not over; ``blocked`` says what a person may have to do; ``again`` seconds until it should be looked at."""
+
+    blocked: tuple[str, str] | None = None
+    """Reason and message."""
+    again: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It left a readable message."""
+
+    message: Termination
+    pod: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """It completed, and its pod is not there any more (deleted by the cluster's garbage collection)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """It failed, hangs, or its message cannot be read. ``since``: for the back-off."""
+
+    why: str
+    since: datetime | None
+
+
+JobState = Running | Done | Gone | Lost
+
+
+def job_state(facts: JobFacts, container: str, now: datetime, policy: Policy, *, limit: float | None = None) -> JobState:
+    """What became of the Job whose (only) main container is ``container``; ``limit`` on its run time, seconds."""
+    job = facts.job
+    pods = sorted(facts.pods, key=lambda pod: (pod.creation_timestamp or now, pod.name))
+    if job.complete:
+        return _completed(facts, [pod for pod in pods if pod.phase == "Succeeded"], container, now, policy)
+    if job.is_failed:
+        condition = job.condition("Failed")
+        since = condition.last_transition_time if condition is not None else None
+        last = describe(pods[-1]) if pods else "no pod is left to say why"
+        said = parse_termination(_message(pods[-1], container)) if pods else None
+        if said is not None and said.message:
+            last = f"{last}: {said.message}"
+        reason = f"{condition.reason}: {condition.message}" if condition is not None else "failed"
+        return Lost(f"Job {job.name} {reason}; {last}", since)
+    if not pods:
+        return _without_pod(facts, now, policy)
+    return _running(pods[-1], container, now, limit)
+
+
+def _completed(facts: JobFacts, pods: list[PodView], container: str, now: datetime, policy: Policy) -> JobState:
+    job = facts.job
+    ended = job.completion_time
+    if not pods:
+        left = policy.job_pod_grace - (now - ended).total_seconds() if ended is not None else policy.job_pod_grace
+        return Running(again=left) if left > 0 else Gone()
+    message = parse_termination(_message(pods[-1], container))
+    if message is None:
+        return Lost(f"Job {job.name} left no readable termination message", ended)
+    return Done(message, pods[-1].name)
+
+
+def _without_pod(facts: JobFacts, now: datetime, policy: Policy) -> JobState:
+    created = facts.job.creation_timestamp
+    left = policy.job_start_grace - (now - created).total_seconds() if created is not None else policy.job_start_grace
+    if left > 0:
+        return Running(again=left)
+    text = f"Job {facts.job.name} has no pod: kubectl describe job {facts.job.name} says why (quota, admission)"
+    return Running(blocked=("PodNotCreated", text))
+
+
+def _running(pod: PodView, container: str, now: datetime, limit: float | None) -> JobState:
+    if scheduled_at(pod) is None and not pod.finished:
+        condition = pod.condition("PodScheduled")
+        blocked = condition is not None and condition.reason == "Unschedulable"
+        return Running(("Unschedulable", f"pod {pod.name}: {unscheduled_because(pod)}") if blocked else None)
+    trouble = trouble_of(pod)
+    if trouble is not None:
+        return Running(_blocked(pod, trouble))
+    main = pod.container(container)
+    if limit is None or main is None or main.state is not ContainerState.RUNNING or main.started_at is None:
+        return Running()
+    left = limit - (now - main.started_at).total_seconds()
+    if left > 0:
+        return Running(again=left)
+    return Lost(f"pod {pod.name} ran for more than {limit:.0f} s", main.started_at)
+
+
+def _blocked(pod: PodView, trouble: Trouble) -> tuple[str, str]:
+    return trouble.outcome, f"pod {pod.name}: {trouble.message}"
+
+
+def _message(pod: PodView, container: str) -> str:
+    main = pod.container(container)
+    return main.message if main is not None and main.state is ContainerState.TERMINATED else ""

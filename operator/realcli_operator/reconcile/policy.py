@@ -1,0 +1,45 @@
+"""The constants of the decisions that are not the sweep's to choose, in one place. Seconds unless said otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Patience and bounds."""
+
+    pull_grace: float = 120.0
+    """A pull may fail for this long before the image counts as unavailable."""
+    config_grace: float = 60.0
+    """A container may be refused its configuration (a missing Secret) for this long."""
+    session_exit_grace: float = 60.0
+    """The rest of a pod may outlive its session for this long, then the pod is deleted."""
+    node_lost_grace: float = 600.0
+    """A pod may be terminating for this long beyond its own grace; then its node is taken for lost."""
+    max_backoff: float = 600.0
+    verify_faults: int = 2
+    """Verify pods without a verdict after which the trial is Invalid/VerifierFault."""
+    keep_failed_pods: bool = False
+    """Leave finished pods that did not end well, for their logs."""
+
+    look_ahead: int = 2
+    """Trials that exist and are not terminal: at most this many times parallelism."""
+    creates_per_step: int = 50
+    judges: int = 4
+    """Judge Jobs at the same time."""
+    job_tries: int = 3
+    """Runs of a Job whose result was lost."""
+    job_pod_grace: float = 30.0
+    """A finished Job may be known this long before its pod is."""
+    job_start_grace: float = 120.0
+    """A Job may have no pod for this long before a condition says so."""
+    plan_limit: float = 1800.0
+    """A planning container may run for this long."""
+    status_interval: float = 5.0
+    """Between two writes of a sweep's counters."""
+
+
+def backoff(base: float, failures: int, cap: float) -> float:
+    """``base`` seconds after the first failure, doubled with each further one, at most ``cap``."""
+    return float(min(cap, base * 2.0 ** max(0, min(failures - 1, 30))))

@@ -1,0 +1,354 @@
+"""`decide_sweep`: plan Job → frozen plan → Trials in a window → judge Job per group → report Job → Complete.
+
+The plan Job is the only thing that runs before the plan is stored; what it refuses starts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from realcli.api.base import seconds
+from realcli.api.outcomes import BY_REASON, Effect
+from realcli.api.plan import Plan as FrozenPlan
+from realcli.api.sweep import ScoreRow, SweepStatus
+from realcli.api.termination import Result, Termination
+from realcli_operator.reconcile.conditions import find, is_true, with_condition, without
+from realcli_operator.reconcile.facts import JobFacts, SweepFacts
+from realcli_operator.reconcile.jobs import Done, Gone, Lost, Running, job_state
+from realcli_operator.reconcile.names import judge_job, plan_job, report_job
+from realcli_operator.reconcile.plans import JobIntent, Note, Removal, SweepPlan, Task, earliest
+from realcli_operator.reconcile.policy import Policy, backoff
+from realcli_operator.reconcile.tally import Row, admit, complete_groups, count, group_input, missing, rows_of
+
+State = Literal["Planning", "Running", "Suspended", "Complete", "Incomplete", "Failed"]
+
+
+def decide_sweep(facts: SweepFacts, now: datetime, policy: Policy | None = None) -> SweepPlan:
+    """The next step of a sweep."""
+    return _Step(facts, now, policy or Policy()).decide()
+
+
+def blocked(facts: SweepFacts, message: str, now: datetime) -> SweepStatus:
+    """The status of a sweep that the API server refused an object, or that met a foreign one of its name."""
+    step = _Step(facts, now, Policy())
+    step.condition("Ready", "False", "ConfigurationError", message)
+    return step.status
+
+
+@dataclass
+class _Draft:
+    """What the step will ask for; frozen into a `SweepPlan` at the end."""
+
+    delete_jobs: list[Removal] = field(default_factory=list)
+    create_jobs: list[JobIntent] = field(default_factory=list)
+    store_plan: FrozenPlan | None = None
+    create_trials: tuple[int, ...] = ()
+    grants: frozenset[str] = frozenset()
+    wake: tuple[str, ...] = ()
+    delays: list[float | None] = field(default_factory=list)
+    events: list[Note] = field(default_factory=list)
+
+
+class _Step:
+    """One decision."""
+
+    def __init__(self, facts: SweepFacts, now: datetime, policy: Policy) -> None:
+        self.facts = facts
+        self.now = now
+        self.policy = policy
+        self.name = facts.sweep.name
+        self.status = facts.status
+        self.draft = _Draft(grants=facts.granted)
+        self.blocked: tuple[str, str] | None = None  # why a judge or report pod does not start
+
+    def decide(self) -> SweepPlan:
+        if self.facts.sweep.deleting or is_true(self.facts.status.conditions, "Complete"):
+            return SweepPlan()
+        if self.facts.plan is None and is_true(self.facts.status.conditions, "Failed"):
+            return SweepPlan()
+        self._suspended()
+        if self.facts.plan is None:
+            self._planning()
+        else:
+            self._running(self.facts.plan)
+        self.status = self.status.model_copy(update={"state": self._state(), "observed_generation": self.facts.sweep.generation})
+        return self._freeze()
+
+    # -- planning
+
+    def _planning(self) -> None:
+        log = self.facts.plan_log
+        name = plan_job(self.name)
+        job = self.facts.jobs.get(name)
+        if log is not None and log.plan is not None:
+            self._planned(log.plan)
+            return
+        if job is None:
+            if not self.facts.spec.suspend:
+                self.draft.create_jobs.append(JobIntent(Task.PLAN))
+            return
+        state = job_state(job, Task.PLAN, self.now, self.policy, limit=self.policy.plan_limit)
+        if isinstance(state, Running):
+            self.draft.delays.append(state.again)
+            if state.blocked is not None:
+                self.condition("Ready", "False", *state.blocked)
+            else:
+                self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Ready")})
+        elif isinstance(state, Done) and state.message.result is Result.REFUSED:
+            self._refused(job, state.message)
+        else:
+            since = job.job.completion_time
+            if isinstance(state, Lost):
+                why, since = state.why, state.since
+            elif log is not None:
+                why = log.error
+            else:
+                why = f"the pod of Job {name} is gone, and with it the plan"
+            self._again(job, Task.PLAN, why, since, bounded="PlanFailed")
+
+    def _planned(self, plan: FrozenPlan) -> None:
+        known = self.status.plan_digest
+        digest = plan.content_digest()
+        if known is not None and known != digest:
+            text = f"the plan was {known} and is {digest} now: sweep.json in storage was replaced; make a new sweep"
+            self._failed("DigestMismatch", text)
+            return
+        if plan.sweep_uid != self.facts.sweep.uid:
+            self._failed("DigestMismatch", f"the plan is that of a sweep with uid {plan.sweep_uid}; make a new sweep")
+            return
+        self.draft.store_plan = plan
+        if not is_true(self.status.conditions, "Planned"):
+            self.draft.events.append(Note("Normal", "Planned", f"{plan.size} trials in {plan.groups} groups"))
+        self._show_plan(plan)
+        self._counted(plan, rows_of(self.facts.trials), self.status.counts.groups_judged)
+
+    def _show_plan(self, plan: FrozenPlan) -> None:
+        text = f"{plan.size} trials in {plan.groups} groups"
+        if plan.warnings:
+            text += f"; warnings: {'; '.join(plan.warnings)}"
+        self.condition("Planned", "True", "Planned", text)
+        if self.blocked is not None:
+            self.condition("Ready", "False", *self.blocked)
+        else:
+            self.condition("Ready", "True", "Proven", "benchmark read, storage written and read")
+        self.status = self.status.model_copy(
+            update={
+                "plan_digest": plan.content_digest(),
+                "lock_digest": plan.lock_digest,
+                "egress": plan.egress,
+                "storage_uri": f"s3://{self.facts.spec.storage.bucket}/{plan.root}",
+            }
+        )
+
+    def _refused(self, job: JobFacts, message: Termination) -> None:
+        """The plan Job said no. What passes is tried again; everything else is for a person, and starts nothing."""
+        reason, text = _said(message)
+        if _passes(reason):
+            self.condition("Ready", "False", reason, text)
+            self._again(job, Task.PLAN, text, job.job.completion_time)
+            return
+        self.condition("Planned", "False", reason, text)
+        self.condition("Ready", "False", reason, text)
+        self._failed(reason, f"{text}; nothing was started. The spec is immutable: make a new sweep")
+
+    def _again(
+        self, job: JobFacts, task: Task, why: str, since: datetime | None, *, group: int = 0, bounded: str | None = None
+    ) -> None:
+        """Delete the Job and run it again after a back-off; `Failed` with reason ``bounded`` when that was tried enough."""
+        tries = job.attempt
+        if bounded is not None and tries >= self.policy.job_tries:
+            self._failed(bounded, f"{why} (run {tries} of {self.policy.job_tries})")
+            return
+        if job.job.deleting:
+            self.draft.delays.append(2.0)
+            return
+        if bounded is not None and task is Task.PLAN:
+            self.condition("Ready", "Unknown", "PlanLost", f"{why}; it is run again")
+        wait = backoff(seconds(self.facts.spec.retry.backoff), tries, self.policy.max_backoff)
+        left = wait - (self.now - since).total_seconds() if since is not None else 0.0
+        if left > 0:
+            self.draft.delays.append(left)
+        elif not self.facts.spec.suspend:
+            self.draft.delete_jobs.append(Removal(job.job.name, job.job.uid))
+            self.draft.create_jobs.append(self._intent(task, tries + 1, group))
+
+    def _intent(self, task: Task, attempt: int, group: int) -> JobIntent:
+        given = None
+        if task is Task.JUDGE and self.facts.plan is not None:
+            given = group_input(self.facts.plan, rows_of(self.facts.trials), group)
+        return JobIntent(task, attempt, group, given)
+
+    # -- running
+
+    def _running(self, plan: FrozenPlan) -> None:
+        rows = rows_of(self.facts.trials)
+        suspended = self.facts.spec.suspend
+        parallelism = self.facts.spec.parallelism
+        admission = admit(rows, self.facts.granted, parallelism, self.now, held=suspended)
+        self.draft.grants = admission.grants
+        self.draft.delays.append(admission.next_due)
+        waiting = (row for row in rows.values() if not row.phase.terminal and not row.retry_after)
+        mismatched = (row.name for row in waiting if (row.reason == "Suspended") != suspended and row.phase == "Pending")
+        shown = tuple(mismatched) if suspended or self._was_suspended() else ()
+        self.draft.wake = tuple(dict.fromkeys((*admission.new, *shown)))
+        if not suspended:
+            self.draft.create_trials = missing(plan, rows, self.policy.look_ahead * parallelism, self.policy.creates_per_step)
+            if self.draft.create_trials:
+                self.draft.delays.append(0.0)
+        judged = self._judging(plan, rows)
+        self._counted(plan, rows, judged)
+        if judged == plan.groups:
+            self._reporting(plan)
+        self._show_plan(plan)
+
+    def _judging(self, plan: FrozenPlan, rows: dict[int, Row]) -> int:
+        """Start and read judge Jobs; returns the number of groups judged."""
+        judged = running = 0
+        new: list[int] = []
+        for group in complete_groups(plan, rows):
+            job = self.facts.jobs.get(judge_job(self.name, group))
+            if job is None:
+                new.append(group)
+                continue
+            state = job_state(job, Task.JUDGE, self.now, self.policy)
+            if isinstance(state, Running):
+                running += 1
+                self.draft.delays.append(state.again)
+                self.blocked = state.blocked or self.blocked
+            elif isinstance(state, Gone) or (isinstance(state, Done) and state.message.result is Result.JUDGED):
+                judged += 1  # a kept Job without a pod was read before: a refused one would have been replaced
+            else:
+                running += 1
+                self._unresolved(job, Task.JUDGE, state, group, bounded="JudgeFailed")
+        if not self.facts.spec.suspend:
+            for group in new[: max(0, self.policy.judges - running)]:
+                self.draft.create_jobs.append(self._intent(Task.JUDGE, 1, group))
+        return judged
+
+    def _unresolved(self, job: JobFacts, task: Task, state: Done | Lost, group: int, *, bounded: str) -> None:
+        if isinstance(state, Lost):
+            self._again(job, task, state.why, state.since, group=group, bounded=bounded)
+            return
+        reason, text = _said(state.message)
+        if _passes(reason):
+            self._again(job, task, f"{reason}: {text}", job.job.completion_time, group=group)
+        else:
+            self._failed(bounded, f"Job {job.job.name}: {reason}: {text}")
+
+    def _reporting(self, plan: FrozenPlan) -> None:
+        job = self.facts.jobs.get(report_job(self.name))
+        if job is None:
+            if not self.facts.spec.suspend:
+                self.draft.create_jobs.append(JobIntent(Task.REPORT))
+            return
+        state = job_state(job, Task.REPORT, self.now, self.policy)
+        if isinstance(state, Running):
+            self.draft.delays.append(state.again)
+            self.blocked = state.blocked
+        elif isinstance(state, Done) and state.message.result is Result.REPORTED:
+            self._complete(plan, state.message)
+        elif isinstance(state, Gone):
+            why = f"the pod of Job {job.job.name} is gone, and with it the scores"
+            self._again(job, Task.REPORT, why, job.job.completion_time, bounded="ReportFailed")
+        else:
+            self._unresolved(job, Task.REPORT, state, 0, bounded="ReportFailed")
+
+    def _complete(self, plan: FrozenPlan, message: Termination) -> None:
+        invalid = self.status.counts.invalid
+        reason = "Incomplete" if invalid else "Scored"
+        text = f"{invalid} of {plan.size} trials ended Invalid; missing is not 0" if invalid else f"{plan.size} trials scored"
+        self.condition("Complete", "True", reason, text)
+        self.status = self.status.model_copy(
+            update={
+                "conditions": without(self.status.conditions, "Failed"),
+                "report_uri": message.uri,
+                "scores": message.scores[:50],
+                **_columns(message.scores),
+            }
+        )
+        self.draft.grants = frozenset()
+        self.draft.events.append(Note("Normal", "Complete", f"{text}; report: {message.uri}"))
+
+    # -- status
+
+    def condition(self, type_: str, status: Literal["True", "False", "Unknown"], reason: str, message: str) -> None:
+        """Set a condition of the status in the making."""
+        generation = self.facts.sweep.generation
+        conditions = with_condition(self.status.conditions, type_, status, reason, message, self.now, generation)
+        self.status = self.status.model_copy(update={"conditions": conditions})
+
+    def _failed(self, reason: str, message: str) -> None:
+        if not is_true(self.status.conditions, "Failed"):
+            self.draft.events.append(Note("Warning", reason, message))
+        self.condition("Failed", "True", reason, message)
+
+    def _suspended(self) -> None:
+        if self.facts.spec.suspend:
+            self.condition("Suspended", "True", "Asked", "spec.suspend is true: no new pods, running trials finish")
+        elif find(self.status.conditions, "Suspended") is not None:
+            self.condition("Suspended", "False", "Resumed", "")
+
+    def _was_suspended(self) -> bool:
+        return find(self.status.conditions, "Suspended") is not None
+
+    def _counted(self, plan: FrozenPlan, rows: dict[int, Row], judged: int) -> None:
+        counts = count(plan, rows, judged)
+        text = f"{counts.sealed + counts.invalid}/{counts.total}"
+        self.status = self.status.model_copy(update={"counts": counts, "trials": text})
+
+    def _state(self) -> State:
+        conditions = self.status.conditions
+        complete = find(conditions, "Complete")
+        if complete is not None and complete.status == "True":
+            return "Incomplete" if complete.reason == "Incomplete" else "Complete"
+        if is_true(conditions, "Failed"):
+            return "Failed"
+        if self.facts.spec.suspend:
+            return "Suspended"
+        return "Running" if is_true(conditions, "Planned") else "Planning"
+
+    def _freeze(self) -> SweepPlan:
+        status: SweepStatus | None = self.status if self.status != self.facts.status else None
+        if status is not None and _only_counts(status, self.facts.status) and self.facts.last_write is not None:
+            left = self.policy.status_interval - (self.now - self.facts.last_write).total_seconds()
+            if left > 0:
+                status = None
+                self.draft.delays.append(left)
+        draft = self.draft
+        return SweepPlan(
+            delete_jobs=tuple(draft.delete_jobs),
+            create_jobs=tuple(draft.create_jobs),
+            store_plan=draft.store_plan,
+            create_trials=draft.create_trials,
+            grants=draft.grants,
+            wake=draft.wake,
+            status=status,
+            requeue_after=earliest(*draft.delays),
+            events=tuple(draft.events),
+        )
+
+
+def _only_counts(new: SweepStatus, old: SweepStatus) -> bool:
+    """Whether nothing but counters changed: they may wait."""
+    return new.model_copy(update={"counts": old.counts, "trials": old.trials}) == old
+
+
+def _said(message: Termination) -> tuple[str, str]:
+    reason = message.reason or "Refused"
+    return reason, message.message or reason
+
+
+def _passes(reason: str) -> bool:
+    """Whether waiting may help."""
+    row = BY_REASON.get(reason)
+    return row is not None and row.effect is Effect.RETRY
+
+
+def _columns(scores: list[ScoreRow]) -> dict[str, str | None]:
+    """Scores for `kubectl get sweeps`, where there is one configuration."""
+    if len(scores) != 1:
+        return {}
+    row = scores[0]
+    return {"r_exec": row.r_exec, "r_collab": row.r_collab, "s": row.s, "j": row.j}

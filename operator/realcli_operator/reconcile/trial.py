@@ -1,0 +1,470 @@
+"""`decide_trial`: Pending → work pod → Working → verify pod → Verifying → Sealed or Invalid, and every way it can go wrong.
+
+An outcome is written down before the pod that brought it is deleted, and a new pod is made only when the old one is
+terminal or gone. `status.attempt` and the pods' names are the only memory: a pod whose number is higher than the status
+knows was created just before a crash and is taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from realcli.api.base import seconds
+from realcli.api.outcomes import BY_REASON, Effect, Phase, effect_of, is_valid
+from realcli.api.termination import Result, Termination, parse_termination
+from realcli.api.trial import TrialStatus
+from realcli.storage.paths import SweepPaths
+from realcli_operator.kube.views import ContainerState, PodView
+from realcli_operator.reconcile.conditions import find, rfc3339, with_condition
+from realcli_operator.reconcile.facts import TrialFacts
+from realcli_operator.reconcile.names import PodNumbers, pod_numbers, verify_pod, work_pod
+from realcli_operator.reconcile.plans import Note, PodIntent, Removal, TrialPlan, earliest
+from realcli_operator.reconcile.podends import (
+    AGENT_SIDE,
+    SESSION,
+    all_started,
+    describe,
+    disruption,
+    end_of,
+    may_have_sealed,
+    out_of_memory,
+    scheduled_at,
+    session_message,
+    trouble_of,
+    unscheduled_because,
+)
+from realcli_operator.reconcile.policy import Policy, backoff
+
+MAX_MESSAGE = 2048
+KILLED = frozenset({"AgentOutOfMemory", "AgentDiskLimit"})
+"""Ends that only the operator sees (OOMKilled, the kubelet's eviction message) …"""
+SEEN_AS = frozenset({"RunnerLost", "AgentCrashed"})
+"""… and what the session, which cannot see why, calls them."""
+
+
+def decide_trial(facts: TrialFacts, now: datetime, policy: Policy | None = None) -> TrialPlan:
+    """The next step of a trial."""
+    return _Step(facts, now, policy or Policy()).decide()
+
+
+def refused(status: TrialStatus, message: str, now: datetime, generation: int) -> TrialStatus:
+    """The status of a trial whose pod the API server (or a foreign object of that name) does not allow."""
+    return _ended(status, Phase.INVALID, "ConfigurationError", message, now, generation)
+
+
+def _ended(status: TrialStatus, phase: Phase, reason: str, message: str, now: datetime, generation: int) -> TrialStatus:
+    conditions = with_condition(status.conditions, "Running", "False", reason, "", now, generation)
+    conditions = with_condition(conditions, phase.value, "True", reason, message, now, generation)
+    return status.model_copy(
+        update={
+            "phase": phase,
+            "reason": reason,
+            "message": message[:MAX_MESSAGE] or None,
+            "conditions": conditions,
+            "retry_after": None,
+            "ended_at": rfc3339(now),
+            "observed_generation": generation,
+            **({"reward": None} if phase is Phase.INVALID else {}),
+        }
+    )
+
+
+class _Step:
+    """One decision: the arguments that every rule needs, and the rules."""
+
+    def __init__(self, facts: TrialFacts, now: datetime, policy: Policy) -> None:
+        self.facts = facts
+        self.now = now
+        self.policy = policy
+        self.name = facts.trial.name
+        self.generation = facts.trial.generation
+
+    def decide(self) -> TrialPlan:
+        if self.facts.trial.deleting:
+            return TrialPlan()
+        status = self.facts.status
+        if status.phase.terminal:
+            return TrialPlan(delete=self._removals(self.facts.pods, doomed=True))
+        newest = max((numbers.attempt for numbers in self._numbers()), default=0)
+        if newest > status.attempt:
+            status = self._began(status, newest)
+        elif status.phase in (Phase.PENDING, Phase.QUEUED):
+            return self._between_attempts(status)
+        last = max((n.verify for n in self._numbers() if n.attempt == status.attempt), default=0)
+        if last > status.verify_attempt and not self._work_unread(status):
+            status = self._verifying_began(status, last)
+        plan = self._verifying(status) if status.verify_attempt else self._working(status)
+        if plan.status is None and status != self.facts.status:
+            plan = TrialPlan(plan.create, plan.delete, status, plan.requeue_after, plan.events)
+        return plan
+
+    def _work_unread(self, status: TrialStatus) -> bool:
+        """A verify pod is there, but the status does not hold yet how the work ended: take that step again."""
+        pod = self.facts.pod(work_pod(self.name, status.attempt))
+        return status.verify_attempt == 0 and pod is not None and pod.finished
+
+    # -- between attempts
+
+    def _between_attempts(self, status: TrialStatus) -> TrialPlan:
+        removals = self._removals(self.facts.pods, doomed=True)
+        alive = [pod for pod in self.facts.pods if not pod.finished]
+        if alive:
+            return TrialPlan(delete=removals, requeue_after=min(self._until_lost(pod) for pod in alive))
+        wait = self._until(status.retry_after)
+        if wait > 0:
+            return TrialPlan(delete=removals, requeue_after=wait)
+        if self.facts.sweep.suspend:
+            return TrialPlan(delete=removals, status=self._held(status, "Suspended"))
+        if not self.facts.granted:
+            unheld = status.model_copy(update={"reason": None}) if status.reason == "Suspended" else None
+            return TrialPlan(delete=removals, status=unheld)
+        attempt = status.attempt + 1
+        return TrialPlan(PodIntent(attempt), removals, self._began(status, attempt))
+
+    def _held(self, status: TrialStatus, reason: str) -> TrialStatus | None:
+        if status.reason == reason:
+            return None
+        return status.model_copy(update={"reason": reason, "observed_generation": self.generation})
+
+    def _began(self, status: TrialStatus, attempt: int) -> TrialStatus:
+        """The first status of an attempt: what the last one left is gone but for the counts."""
+        root = SweepPaths(self.facts.plan.root).attempt(self.facts.spec.ordinal, attempt)
+        return TrialStatus(
+            phase=Phase.WORKING,
+            observed_generation=self.generation,
+            conditions=with_condition((), "Running", "True", "Working", "", self.now, self.generation),
+            attempt=attempt,
+            invalid_attempts=status.invalid_attempts,
+            last_invalid_reason=status.last_invalid_reason,
+            pod=work_pod(self.name, attempt),
+            ledger_uri=f"s3://{self.facts.sweep.storage.bucket}/{root.ledger}",
+            egress=self.facts.plan.egress,
+        )
+
+    # -- working
+
+    def _working(self, status: TrialStatus) -> TrialPlan:
+        name = work_pod(self.name, status.attempt)
+        pod = self.facts.pod(name)
+        if pod is None:
+            if name not in self.facts.absent:
+                return TrialPlan(requeue_after=1.0)
+            message = f"pod {name} is gone and left no message"
+            return self._verify(self._work_ended(status, status.work_end or "PodLost", status.message or message), None)
+        if pod.finished:
+            return self._work_done(_seen(status, pod), pod)
+        return self._unfinished(status, pod)
+
+    def _work_done(self, status: TrialStatus, pod: PodView) -> TrialPlan:
+        message = _work_message(pod)
+        end = end_of(pod)
+        if message is not None and message.reason is not None:
+            status = _carried(status, message)
+            if message.result is Result.WORK_SEALED:
+                killed = out_of_memory(pod) and message.reason in SEEN_AS
+                reason = "AgentOutOfMemory" if killed else message.reason
+                return self._verify(self._work_ended(status, reason, message.message), message.seal)
+            if message.reason != "SessionLost":
+                return self._attempt_over(status, message.reason, message.message or describe(pod))
+            # A session that was told to end says no more than that; the pod says why.
+            return self._attempt_over(status, end.reason, end.message)
+        if may_have_sealed(pod):
+            return self._verify(self._work_ended(status, end.reason, end.message), None)
+        return self._attempt_over(status, end.reason, end.message)
+
+    def _work_ended(self, status: TrialStatus, reason: str, message: str | None) -> TrialStatus:
+        return status.model_copy(update={"work_end": reason, "message": (message or "")[:MAX_MESSAGE] or None})
+
+    # -- verifying
+
+    def _verify(self, status: TrialStatus, seal: str | None) -> TrialPlan:
+        """Start the next verify pod. The agent is gone: its pod is terminal or absent."""
+        number = status.verify_attempt + 1
+        status = self._verifying_began(status, number)
+        if seal is not None:
+            status = status.model_copy(update={"work_seal_digest": seal})
+        intent = PodIntent(status.attempt, number, status.work_seal_digest)
+        return TrialPlan(intent, self._removals(self.facts.pods), status)
+
+    def _verifying_began(self, status: TrialStatus, number: int) -> TrialStatus:
+        conditions = with_condition(status.conditions, "Running", "True", "Verifying", "", self.now, self.generation)
+        task = next(task for task in self.facts.plan.tasks if task.name == self.facts.spec.task)
+        return status.model_copy(
+            update={
+                "phase": Phase.VERIFYING,
+                "verify_attempt": number,
+                "retry_after": None,
+                "pod": verify_pod(self.name, status.attempt, number),
+                "verifier_trust": task.trust,
+                "conditions": conditions,
+            }
+        )
+
+    def _verifying(self, status: TrialStatus) -> TrialPlan:
+        name = verify_pod(self.name, status.attempt, status.verify_attempt)
+        pod = self.facts.pod(name)
+        if status.retry_after is not None:  # this verify pod has failed; the next one waits
+            return self._between_verifies(status)
+        if pod is None:
+            if name not in self.facts.absent:
+                return TrialPlan(requeue_after=1.0)
+            return self._verify_failed(status, f"verify pod {name} is gone and left no message")
+        if not pod.finished:
+            return self._unfinished(status, pod)
+        message = parse_termination(session_message(pod))
+        if message is not None and message.phase == "Verify":
+            if message.result is Result.VERDICT:
+                return self._verdict(status, pod, message)
+            if message.result in (Result.NO_WORK_SEAL, Result.WORK_INVALID):
+                return self._no_work_seal(status, message)
+            return self._verify_failed(status, f"{message.reason or message.result}: {message.message or describe(pod)}")
+        taken = end_of(pod)
+        if effect_of(taken.reason) is Effect.HELD:
+            return self._verify_failed(status, taken.message, fault=False)
+        return self._verify_failed(status, taken.message)
+
+    def _verdict(self, status: TrialStatus, pod: PodView, message: Termination) -> TrialPlan:
+        known = status.work_seal_digest
+        if message.reason not in BY_REASON or not is_valid(message.reason) or message.reward is None:
+            said = f"reason {message.reason}, reward {message.reward}"
+            return self._verify_failed(status, f"the verdict is not one of the table: {said}; {describe(pod)}")
+        if known is not None and message.work_seal not in (None, known):
+            return self._verify_failed(status, f"verified work seal {message.work_seal}, but {known} is anchored")
+        reason = message.reason
+        seen = status.work_end if status.work_end is not None and is_valid(status.work_end) else None
+        if seen in KILLED and reason in SEEN_AS:
+            reason = seen
+        update = {
+            "work_end": seen or message.work_end or reason,
+            "work_seal_digest": known or message.work_seal,
+            "seal_digest": message.seal,
+            "reward": message.reward,
+            "checks": message.checks,
+        }
+        status = _carried(status, message).model_copy(update=update)
+        status = _ended(status, Phase.SEALED, reason, message.message or "", self.now, self.generation)
+        return TrialPlan(delete=self._removals(self.facts.pods), status=status)
+
+    def _no_work_seal(self, status: TrialStatus, message: Termination) -> TrialPlan:
+        """There is nothing (valid) to verify: the attempt ends as its pod did."""
+        reason = status.work_end or "PodLost"
+        sealed_as = message.work_end or message.reason
+        if message.result is Result.WORK_INVALID and sealed_as in BY_REASON and not is_valid(sealed_as) and reason not in KILLED:
+            return self._attempt_over(status, sealed_as, message.message or status.message or "")
+        if status.work_seal_digest is not None:
+            reason, text = "StorageUnavailable", f"the work seal {status.work_seal_digest} was announced, but storage has none"
+        elif effect_of(reason) is Effect.VERIFIED:
+            reason, text = "SessionLost", f"the work ended as {reason}, but storage has no seal of it"
+        else:
+            text = status.message or message.message or ""
+        return self._attempt_over(status, reason, text)
+
+    def _verify_failed(self, status: TrialStatus, message: str, *, fault: bool = True) -> TrialPlan:
+        faults = status.verify_faults + fault
+        status = status.model_copy(update={"verify_faults": faults, "message": message[:MAX_MESSAGE]})
+        removals = self._removals(self.facts.pods, doomed=True)
+        if faults >= self.policy.verify_faults:
+            text = f"{faults} verify pods ended without a verdict, the last: {message}"
+            status = _ended(status, Phase.INVALID, "VerifierFault", text, self.now, self.generation)
+            note = Note("Warning", "VerifierFault", text)
+            return TrialPlan(delete=removals, status=status, events=(note,))
+        wait = seconds(self.facts.sweep.retry.backoff)
+        status = status.model_copy(update={"retry_after": self._at(wait)})
+        note = Note("Warning", "VerifyFailed", message)
+        return TrialPlan(delete=removals, status=status, requeue_after=wait, events=(note,) if fault else ())
+
+    def _between_verifies(self, status: TrialStatus) -> TrialPlan:
+        removals = self._removals(self.facts.pods, doomed=True)
+        alive = [pod for pod in self.facts.pods if not pod.finished]
+        if alive:
+            return TrialPlan(delete=removals, requeue_after=min(self._until_lost(pod) for pod in alive))
+        wait = self._until(status.retry_after)
+        if wait > 0:
+            return TrialPlan(delete=removals, requeue_after=wait)
+        plan = self._verify(status, None)
+        return TrialPlan(plan.create, removals, plan.status)
+
+    # -- a pod that has not finished
+
+    def _unfinished(self, status: TrialStatus, pod: PodView) -> TrialPlan:
+        working = status.verify_attempt == 0
+        taken = disruption(pod)
+        if working and (taken is not None or pod.deleting) and status.work_end is None:
+            # The pod may vanish before its end is seen: remember why.
+            reason = taken or "PodLost"
+            status = self._work_ended(status, reason, f"{describe(pod)}; its deletion was asked for")
+        if pod.deleting:
+            left = self._until_lost(pod)
+            if left > 0:
+                return TrialPlan(status=self._changed(status), requeue_after=left)
+            if working:
+                status = self._work_ended(status, "NodeLost", f"{describe(pod)}; its node does not confirm the deletion")
+            return TrialPlan(delete=(Removal(pod.name, pod.uid, 0),), status=self._changed(status), requeue_after=5.0)
+        if not all_started(pod):
+            return self._not_started(status, pod)
+        running = find(status.conditions, "Running")
+        if running is not None and running.status == "False":
+            word = status.phase.value
+            conditions = with_condition(status.conditions, "Running", "True", word, "", self.now, self.generation)
+            status = status.model_copy(update={"conditions": conditions, "message": None})
+        session = pod.container(SESSION)
+        if session is None or session.state is not ContainerState.TERMINATED or session.finished_at is None:
+            return TrialPlan(status=self._changed(status))
+        left = self.policy.session_exit_grace - (self.now - session.finished_at).total_seconds()
+        if left > 0:
+            return TrialPlan(status=self._changed(status), requeue_after=left)
+        # The session ended and the rest of the pod does not: keep what it said, then make the pod terminal.
+        message = _work_message(pod)
+        if working and message is not None and message.reason is not None:
+            status = self._work_ended(_carried(status, message), message.reason, message.message)
+            if message.result is Result.WORK_SEALED:
+                status = status.model_copy(update={"work_seal_digest": message.seal})
+        elif working and status.work_end is None:
+            status = self._work_ended(status, "SessionLost", describe(pod))
+        return TrialPlan(delete=(Removal(pod.name, pod.uid),), status=self._changed(status), requeue_after=60.0)
+
+    def _not_started(self, status: TrialStatus, pod: PodView) -> TrialPlan:
+        limits = self.facts.sweep.limits
+        scheduled = scheduled_at(pod)
+        if scheduled is None:
+            if pod.scheduling_gates or pod.creation_timestamp is None:
+                return TrialPlan(status=self._changed(status))
+            left = seconds(limits.pending) - (self.now - pod.creation_timestamp).total_seconds()
+            if left <= 0:
+                text = f"pod {pod.name} was not scheduled within limits.pending ({limits.pending}): {unscheduled_because(pod)}"
+                return self._give_up(status, pod, "SetupTimeout", text)
+            return TrialPlan(status=self._changed(status), requeue_after=left)
+        left = seconds(limits.setup) - (self.now - scheduled).total_seconds()
+        trouble = trouble_of(pod)
+        patience: float | None = None
+        if trouble is not None:
+            status = self._troubled(status, trouble.waiting, trouble.message)
+            running = find(status.conditions, "Running")
+            since = datetime.fromisoformat(running.last_transition_time) if running is not None else self.now
+            patience = trouble.grace.seconds(self.policy) - (self.now - since).total_seconds()
+            if patience <= 0:
+                return self._give_up(status, pod, trouble.outcome, f"pod {pod.name}: {trouble.message}")
+        if left <= 0:
+            text = f"pod {pod.name} did not start within limits.setup ({limits.setup}) of scheduling: {describe(pod)}; "
+            text += "kubectl describe pod shows more (a Secret or volume that is missing, a slow pull)"
+            return self._give_up(status, pod, "SetupTimeout", text)
+        return TrialPlan(status=self._changed(status), requeue_after=earliest(left, patience))
+
+    def _troubled(self, status: TrialStatus, word: str, message: str) -> TrialStatus:
+        conditions = with_condition(status.conditions, "Running", "False", word, message, self.now, self.generation)
+        return status.model_copy(update={"conditions": conditions, "message": message[:MAX_MESSAGE]})
+
+    def _give_up(self, status: TrialStatus, pod: PodView, reason: str, message: str) -> TrialPlan:
+        """A pod that never ran the agent (or the verifier) beside its session."""
+        status = _seen(status, pod)
+        if status.verify_attempt:
+            return self._verify_failed(status, f"{reason}: {message}")
+        return self._attempt_over(status, reason, message)
+
+    # -- ends
+
+    def _attempt_over(self, status: TrialStatus, reason: str, message: str) -> TrialPlan:
+        """The attempt ended without a seal (or with an invalid one): a new one, or the end of the trial."""
+        effect = effect_of(reason)
+        removals = self._removals(self.facts.pods, doomed=True)
+        if effect in (Effect.VERIFIED, Effect.AGENT):
+            # The agent spoilt it and nothing could be sealed: valid, and nothing to reward.
+            status = status.model_copy(update={"work_end": reason, "reward": "0"})
+            ended = _ended(status, Phase.SEALED, reason, message, self.now, self.generation)
+            return TrialPlan(delete=removals, status=ended, events=(Note("Warning", reason, message),))
+        base = seconds(self.facts.sweep.retry.backoff)
+        invalid = status.invalid_attempts + (effect is not Effect.HELD)
+        status = status.model_copy(update={"work_end": reason, "invalid_attempts": invalid})
+        if effect is not Effect.HELD:
+            status = status.model_copy(update={"last_invalid_reason": reason})
+        allowed = self.facts.sweep.retry.infrastructure
+        if effect is Effect.FINAL or (effect is Effect.RETRY and invalid > allowed):
+            text = message if effect is Effect.FINAL else f"{message} (attempt {invalid} of {allowed + 1}, the last)"
+            ended = _ended(status, Phase.INVALID, reason, text, self.now, self.generation)
+            return TrialPlan(delete=removals, status=ended, events=(Note("Warning", reason, text),))
+        wait = base if effect is Effect.HELD else backoff(base, invalid, self.policy.max_backoff)
+        conditions = with_condition(status.conditions, "Running", "False", reason, message, self.now, self.generation)
+        waiting = status.model_copy(
+            update={
+                "phase": Phase.PENDING,
+                "reason": reason,
+                "message": message[:MAX_MESSAGE] or None,
+                "conditions": conditions,
+                "retry_after": self._at(wait),
+                "observed_generation": self.generation,
+            }
+        )
+        note = Note("Warning", reason, f"attempt {status.attempt}: {message}")
+        return TrialPlan(delete=removals, status=waiting, requeue_after=wait, events=(note,))
+
+    # -- helpers
+
+    def _numbers(self) -> list[PodNumbers]:
+        found = (pod_numbers(self.name, pod.name) for pod in self.facts.pods)
+        return [numbers for numbers in found if numbers is not None]
+
+    def _removals(self, pods: Iterable[PodView], *, doomed: bool = False) -> tuple[Removal, ...]:
+        """Pods whose outcome this step has written down. A pod that still runs goes only if it is ``doomed``."""
+        result = []
+        for pod in pods:
+            if pod.finished:
+                if not (self.policy.keep_failed_pods and not _ended_well(pod)):
+                    result.append(Removal(pod.name, pod.uid))
+            elif pod.deleting:
+                if self._until_lost(pod) <= 0:
+                    result.append(Removal(pod.name, pod.uid, 0))
+            elif doomed:
+                result.append(Removal(pod.name, pod.uid))
+        return tuple(result)
+
+    def _changed(self, status: TrialStatus) -> TrialStatus | None:
+        return status if status != self.facts.status else None
+
+    def _until(self, time: str | None) -> float:
+        return (datetime.fromisoformat(time) - self.now).total_seconds() if time else 0.0
+
+    def _at(self, wait: float) -> str:
+        # Rounded up: whole seconds are what the API keeps.
+        return rfc3339(self.now + timedelta(seconds=wait, milliseconds=999))
+
+    def _until_lost(self, pod: PodView) -> float:
+        """Seconds until a terminating pod counts as lost with its node."""
+        if pod.deletion_timestamp is None:
+            return 60.0
+        return self.policy.node_lost_grace - (self.now - pod.deletion_timestamp).total_seconds()
+
+
+def _seen(status: TrialStatus, pod: PodView) -> TrialStatus:
+    """Where and since when it ran; written with the next status, not for its own sake."""
+    started = next((c.started_at for c in pod.containers if c.name in AGENT_SIDE and c.started_at), pod.start_time)
+    return status.model_copy(
+        update={"node": pod.node or status.node, "started_at": rfc3339(started) if started else status.started_at}
+    )
+
+
+def _work_message(pod: PodView) -> Termination | None:
+    """The work session's message if it is one: its result and reason agree with the table."""
+    message = parse_termination(session_message(pod))
+    if message is None or message.phase != "Work" or message.reason not in BY_REASON:
+        return None
+    sealed, invalid = message.result is Result.WORK_SEALED, message.result is Result.WORK_INVALID
+    valid = is_valid(message.reason)
+    return message if (sealed and valid and message.seal is not None) or (invalid and not valid) else None
+
+
+def _carried(status: TrialStatus, message: Termination) -> TrialStatus:
+    """Counts of a termination message; what it does not say stays."""
+    update = {
+        "turns": message.turns,
+        "tokens": message.tokens,
+        "working_seconds": message.working_seconds,
+        "limit": message.limit,
+        "node": message.node,
+    }
+    return status.model_copy(update={key: value for key, value in update.items() if value is not None})
+
+
+def _ended_well(pod: PodView) -> bool:
+    message = parse_termination(session_message(pod))
+    return message is not None and message.result in (Result.WORK_SEALED, Result.VERDICT)
