@@ -46,7 +46,7 @@ def order(arguments: Arguments, context: Context) -> HardRecord:
     path, marker = _path(first_where, "first"), first_where.get("marker")
     reads = [
         event for event, data in context.window.of(FileRead)
-        if fnmatchcase(data.path, path) and (marker is None or data.marker == marker)
+        if fnmatchcase(data.path, path) and (marker is None or data.marker.strip() == marker.strip())
     ]  # fmt: skip
     writes = _writes(context, _path(then_where, "then"))
     if not writes:

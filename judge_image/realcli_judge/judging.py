@@ -1,0 +1,133 @@
+"""The judge Job: one group (configuration, task), all repeats of both modes terminal. By program alone.
+
+Writes one judgement per sealed COLLAB repeat, then the group file: the list aggregation counts from. Everything is created
+once and depends on nothing but its inputs, so a Job that runs again finds its own bytes and succeeds.
+"""
+
+from __future__ import annotations
+
+from realcli.api.base import sha256_digest
+from realcli.api.outcomes import Phase
+from realcli.benchmark.bundles import unpacked
+from realcli.benchmark.catalogue import load_catalogue
+from realcli.benchmark.models import Script
+from realcli.benchmark.publish import bundle_key
+from realcli.benchmark.script import SCRIPT
+from realcli.checks import CheckError, judge_probe
+from realcli.checks.digest import digest8, judge_digest
+from realcli.ledger.seals import TrialIdentity
+from realcli.scoring.records import Group, GroupInput, GroupMember, RepeatJudgement
+from realcli_judge.evidence import SealedAttempt, SealedSnapshots, checked, read_attempt
+from realcli_judge.inputs import Inputs, Refused
+
+
+def judge_group(inputs: Inputs, asked: GroupInput) -> tuple[Group, str]:
+    """Judge and store a group; (group, digest of its file). `Refused` names the object and what is wrong with it."""
+    check_members(inputs, asked.configuration, asked.task, asked.members)
+    judge = judge_digest(load_catalogue().digest)
+    names: dict[str, str] = {}
+    script: Script | None = None
+    for member in sorted(asked.members, key=lambda m: m.ordinal):
+        if member.mode != "COLLAB" or member.phase is not Phase.SEALED or member.work_seal is None:
+            continue
+        script = script or script_of(inputs, asked.task)
+        judgement = judge_repeat(inputs, asked, member, member.work_seal, script, judge)
+        key = inputs.paths.repeat(digest8(judge), asked.configuration, asked.task, member.repeat, digest8(member.work_seal))
+        inputs.store.put_once(key, judgement.canonical())
+        names[str(member.repeat)] = key.rsplit("/", 1)[-1]
+    group = Group(
+        sweep_uid=inputs.lock.sweep.uid,
+        lock_digest=inputs.plan.lock_digest,
+        judge=judge,
+        configuration=asked.configuration,
+        task=asked.task,
+        n=asked.n,
+        members=sorted(asked.members, key=lambda m: m.ordinal),
+        judgements=names,
+    )
+    data = group.canonical()
+    inputs.store.put_once(inputs.paths.group(digest8(judge), asked.configuration, asked.task, asked.n), data)
+    return group, sha256_digest(data)
+
+
+def judge_repeat(
+    inputs: Inputs, asked: GroupInput, member: GroupMember, work_seal: str, script: Script, judge: str
+) -> RepeatJudgement:
+    """The judgement of one sealed COLLAB run."""
+    attempt = attempt_of(inputs, member, work_seal)
+    catalogue = load_catalogue()
+    try:
+        instances = [
+            judge_probe(probe, catalogue.template(probe.scenario), attempt.trajectory, SealedSnapshots(attempt))
+            for probe in script.probes
+        ]
+    except CheckError as error:
+        raise Refused("CheckRefused", f"task {asked.task}: {error}") from error
+    except KeyError as error:
+        raise Refused("CheckRefused", f"task {asked.task}: {error.args[0]}") from error
+    return RepeatJudgement(
+        configuration=asked.configuration,
+        task=asked.task,
+        repeat=member.repeat,
+        ordinal=member.ordinal,
+        attempt=member.attempt,
+        work_seal=work_seal,
+        judge=judge,
+        instances=instances,
+    )
+
+
+def check_members(inputs: Inputs, configuration: str, task: str, members: list[GroupMember]) -> None:
+    """The members are the group's trials of the plan, each once, as their ordinals say; else `Refused`."""
+    plan = inputs.plan
+    numbers = [
+        group for group in range(plan.groups)
+        if plan.coordinates(plan.ordinals_of_group(group)[0])[1:4:2] == (task, configuration)
+    ]  # fmt: skip
+    if not numbers:
+        raise Refused("GroupRefused", f"the plan has no group of configuration {configuration} and task {task}")
+    wanted, found = plan.ordinals_of_group(numbers[0]), sorted(member.ordinal for member in members)
+    if found != sorted(wanted):
+        raise Refused("GroupRefused", f"group {configuration}, {task} has the trials {sorted(wanted)}, but {found} were given")
+    for member in members:
+        cell = plan.coordinates(member.ordinal)
+        if (cell.mode, cell.repeat) != (member.mode, member.repeat):
+            raise Refused(
+                "GroupRefused",
+                f"trial {member.ordinal} is {cell.mode}, repeat {cell.repeat}; given was {member.mode}, {member.repeat}",
+            )
+        if not member.phase.terminal:
+            raise Refused(
+                "GroupRefused", f"trial {member.ordinal} is {member.phase.value}; a group is judged when all are terminal"
+            )
+
+
+def identity_of(inputs: Inputs, member: GroupMember) -> TrialIdentity:
+    """Which attempt a member is, as its seal has to say."""
+    cell = inputs.plan.coordinates(member.ordinal)
+    sweep = inputs.lock.sweep
+    return TrialIdentity(
+        sweep_uid=sweep.uid, sweep=sweep.name, namespace=sweep.namespace, ordinal=member.ordinal, attempt=member.attempt,
+        configuration=cell.configuration, task=cell.task, mode=cell.mode, repeat=cell.repeat,
+        lock_digest=inputs.plan.lock_digest,
+    )  # fmt: skip
+
+
+def attempt_of(inputs: Inputs, member: GroupMember, work_seal: str) -> SealedAttempt:
+    """The sealed attempt of a member."""
+    paths = inputs.paths.attempt(member.ordinal, member.attempt)
+    return read_attempt(inputs.store, paths, identity_of(inputs, member), work_seal)
+
+
+def script_of(inputs: Inputs, task: str) -> Script:
+    """interaction/script.json of a task, from its private bundle."""
+    locked = next(item for item in inputs.lock.tasks if item.name == task)
+    store, prefix = inputs.benchmark()
+    key = bundle_key(prefix, locked.private_bundle)
+    try:
+        files = {file.path: file.content for file in unpacked(checked(store, key, locked.private_bundle))}
+        return Script.model_validate_json(files[SCRIPT])
+    except KeyError:
+        raise Refused("BenchmarkNotFound", f"task {task}: {key} holds no {SCRIPT}; publish the benchmark again") from None
+    except ValueError as error:  # damaged bundle, or a script of another version
+        raise Refused("BenchmarkNotFound", f"task {task}: {key}: {error}") from error
