@@ -115,8 +115,8 @@ def quiesce(them: Others, grace: float, kill: float, after_wait: Callable[[], No
                 them.signal(signal.SIGKILL)
                 if _gone_within(them, 0.05, after_wait) or time.monotonic() >= end:
                     break
-    gone = them.gone()
-    return Outcome(found, killed, [] if gone else them.list(), gone and them.proves)
+    survivors = [] if them.gone() else them.list()
+    return Outcome(found, killed, survivors, them.proves and not survivors and them.gone())
 
 
 def _gone_within(them: Others, seconds: float, after_wait: Callable[[], None]) -> bool:
