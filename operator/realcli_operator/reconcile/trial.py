@@ -184,7 +184,8 @@ class _Step:
         status = self._verifying_began(status, number)
         if seal is not None:
             status = status.model_copy(update={"work_seal_digest": seal})
-        intent = PodIntent(status.attempt, number, status.work_seal_digest)
+        there = self.facts.pod(verify_pod(self.name, status.attempt, number)) is not None  # created just before a crash
+        intent = None if there else PodIntent(status.attempt, number, status.work_seal_digest)
         return TrialPlan(intent, self._removals(self.facts.pods), status)
 
     def _verifying_began(self, status: TrialStatus, number: int) -> TrialStatus:

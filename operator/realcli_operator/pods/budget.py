@@ -1,0 +1,31 @@
+"""`activeDeadlineSeconds`: one function of all budgets. It is the last resort; every budget has its own, earlier end."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from realcli.api.base import seconds
+from realcli.api.sweep import Limits, Mode
+
+SPOOL_HOLD: Final = 24 * 3600.0
+"""Seconds a session waits for storage to come back."""
+QUIESCE_AND_SEAL: Final = 1800.0
+"""Seconds for stopping the agent, the final scan and snapshot, and the upload."""
+
+
+def verify_seconds(limits: Limits, verifier_seconds: float) -> float:
+    """The limit of a task's tests: the smaller of the task's and the sweep's."""
+    return min(seconds(limits.verify), verifier_seconds)
+
+
+def work_deadline(limits: Limits, mode: Mode) -> int:
+    """Setup, the wall limit, quiesce and seal, storage that is away."""
+    working = seconds((limits.exec if mode == "EXEC" else limits.collab).deadline)
+    wall = working * float(limits.wall_factor)
+    return math.ceil(seconds(limits.setup) + wall + QUIESCE_AND_SEAL + SPOOL_HOLD)
+
+
+def verify_deadline(limits: Limits, verifier_seconds: float) -> int:
+    """Setup, the tests, seal, storage that is away."""
+    return math.ceil(seconds(limits.setup) + verify_seconds(limits, verifier_seconds) + QUIESCE_AND_SEAL + SPOOL_HOLD)

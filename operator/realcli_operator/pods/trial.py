@@ -1,0 +1,231 @@
+"""The work pod and the verify pod of a trial: an untrusted container of the task's image beside the trusted session."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from realcli.api.base import seconds
+from realcli.api.plan import Coordinates, PlanTask, Resources
+from realcli.api.plan import Plan as FrozenPlan
+from realcli.api.trial import TrialSpec
+from realcli_operator.kube.names import API_VERSION, Role
+from realcli_operator.pods.budget import verify_deadline, work_deadline
+from realcli_operator.pods.labels import pod_labels
+from realcli_operator.pods.parts import (
+    PREPARE_RESOURCES,
+    SESSION_RESOURCES,
+    BuildError,
+    Manifest,
+    SweepContext,
+    agent_security,
+    empty,
+    mount,
+    owner,
+    place_env,
+    pod_spec,
+    prepare_container,
+    private_mounts,
+    private_volumes,
+    storage_env,
+    trusted_mounts,
+    trusted_security,
+    trusted_volumes,
+    with_digest,
+)
+from realcli_operator.pods.prepare import copy_command
+from realcli_operator.reconcile.names import verify_pod, work_pod
+from realcli_operator.reconcile.plans import PodIntent
+
+SOCKET_DIR: Final = "/run/realcli"
+SOCKET: Final = f"{SOCKET_DIR}/session.sock"
+TOOLKIT: Final = "/opt/realcli"
+KEYS: Final = "/var/run/realcli/keys"
+SPOOL: Final = "/spool"
+GRACE_SECONDS: Final = 120
+"""For the session to flush its spool when the pod is told to end."""
+
+
+def trial_pod(context: SweepContext, spec: TrialSpec, trial: str, trial_uid: str, intent: PodIntent) -> Manifest:
+    """The pod an intent asks for."""
+    if context.plan is None:
+        raise BuildError(f"sweep {context.name} has no plan yet: no pod of {trial} can be built")
+    if intent.verify:
+        return _verify_pod(context, context.plan, spec, trial, trial_uid, intent)
+    return _work_pod(context, context.plan, spec, trial, trial_uid, intent)
+
+
+def _work_pod(
+    context: SweepContext, plan: FrozenPlan, spec: TrialSpec, trial: str, trial_uid: str, intent: PodIntent
+) -> Manifest:
+    task = _task(plan, spec.task)
+    image = _agent_image(context, plan, spec.configuration)
+    arguments = ["work", *_place(plan, spec, intent), "--socket", SOCKET]
+    session = _session(context, arguments)
+    session["volumeMounts"] += [mount("keys", KEYS, read_only=True), mount("spool", SPOOL)]
+    pod = _pod(context, spec, trial, trial_uid, intent, Role.WORK)
+    body = pod["spec"]
+    body["activeDeadlineSeconds"] = work_deadline(context.spec.limits, spec.mode)
+    body["containers"] = [_untrusted(context, "agent", task), session]
+    body["volumes"] = [*_volumes(context, "agent", image), _keys(context, plan, spec.configuration), empty("spool", "4Gi")]
+    _tools(context, body, image)
+    return with_digest(pod)
+
+
+def _verify_pod(
+    context: SweepContext, plan: FrozenPlan, spec: TrialSpec, trial: str, trial_uid: str, intent: PodIntent
+) -> Manifest:
+    task = _task(plan, spec.task)
+    arguments = ["verify", *_place(plan, spec, intent), "--verify", str(intent.verify)]
+    if intent.work_seal is not None:
+        arguments += ["--work-seal", intent.work_seal]
+    session = _session(context, arguments)
+    session["volumeMounts"] += [mount("spool", SPOOL)]
+    pod = _pod(context, spec, trial, trial_uid, intent, Role.VERIFY)
+    body = pod["spec"]
+    body["activeDeadlineSeconds"] = verify_deadline(context.spec.limits, task.verifier_seconds)
+    body["containers"] = [_untrusted(context, "verifier", task), session]
+    body["volumes"] = [*_volumes(context, "verifier", context.platform.images.toolkit), empty("spool", "4Gi")]
+    _tools(context, body, context.platform.images.toolkit)
+    return with_digest(pod)
+
+
+def _pod(context: SweepContext, spec: TrialSpec, trial: str, trial_uid: str, intent: PodIntent, role: Role) -> Manifest:
+    cell = Coordinates(spec.ordinal, spec.task, spec.repeat, spec.configuration, spec.mode)
+    name = verify_pod(trial, intent.attempt, intent.verify) if intent.verify else work_pod(trial, intent.attempt)
+    untrusted = "verifier" if intent.verify else "agent"
+    spec_ = pod_spec(context, user_namespaces=True)
+    spec_["terminationGracePeriodSeconds"] = GRACE_SECONDS
+    spec_["initContainers"] = [prepare_container(context, context.platform.images.session, (untrusted, "session"))]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": context.namespace,
+            "labels": dict(pod_labels(context.name, trial, cell, role, intent.attempt)),
+            "ownerReferences": owner(API_VERSION, "Trial", trial, trial_uid),
+        },
+        "spec": spec_,
+    }
+
+
+def _untrusted(context: SweepContext, name: str, task: PlanTask) -> Manifest:
+    """The container of the task's image; its PID 1 is the runner, started by the toolkit's own loader."""
+    setup = context.spec.limits.setup
+    return {
+        "name": name,
+        "image": task.image,
+        "imagePullPolicy": context.pull_policy,
+        "command": runner_command(setup),
+        "resources": task_resources(task.resources),
+        "securityContext": agent_security(),
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "volumeMounts": [
+            mount("socket", SOCKET_DIR),
+            mount("toolkit", TOOLKIT, read_only=True),
+            *private_mounts(name, read_only=False),
+        ],
+    }
+
+
+def runner_command(setup: str) -> list[str]:
+    """PID 1 of the untrusted container."""
+    loader = [f"{TOOLKIT}/lib/ld-linux-x86-64.so.2", "--argv0", f"{TOOLKIT}/bin/python3", "--library-path", f"{TOOLKIT}/lib"]
+    start = [f"{TOOLKIT}/bin/python3.real", "-I", f"{TOOLKIT}/runner/start.py"]
+    return [*loader, *start, "--socket", SOCKET, "--setup-seconds", f"{seconds(setup):.0f}"]
+
+
+def task_resources(resources: Resources) -> Manifest:
+    """Requests equal limits: what a run may use must not depend on its neighbours. Disk is bounded, not reserved."""
+    limits = {"cpu": resources.cpu, "memory": resources.memory}
+    return {
+        "requests": limits | {"ephemeral-storage": "64Mi"},
+        "limits": limits | {"ephemeral-storage": resources.storage},
+    }
+
+
+def _session(context: SweepContext, arguments: list[str]) -> Manifest:
+    return {
+        "name": "session",
+        "image": context.platform.images.session,
+        "imagePullPolicy": context.pull_policy,
+        "command": ["python", "-m", "realcli_session"],
+        "args": arguments,
+        "env": [*storage_env(context.spec.storage), *place_env()],
+        "resources": SESSION_RESOURCES,
+        "securityContext": trusted_security(),
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "volumeMounts": [
+            mount("socket", SOCKET_DIR),
+            *trusted_mounts(),
+            *private_mounts("session", read_only=True),
+        ],
+    }
+
+
+def _place(plan: FrozenPlan, spec: TrialSpec, intent: PodIntent) -> list[str]:
+    lock = ["--root", plan.root, "--lock-digest", plan.lock_digest]
+    return [*lock, "--ordinal", str(spec.ordinal), "--attempt", str(intent.attempt)]
+
+
+def _volumes(context: SweepContext, untrusted: str, image: str) -> list[Manifest]:
+    tree: Manifest = empty("toolkit", "2Gi")
+    if context.platform.image_volumes:
+        tree = {"name": "toolkit", "image": {"reference": image, "pullPolicy": context.pull_policy}}
+    return [
+        empty("socket", "16Mi"),
+        tree,
+        *private_volumes(untrusted),
+        *private_volumes("session"),
+        *trusted_volumes(context.spec.storage),
+    ]
+
+
+def _tools(context: SweepContext, body: Manifest, image: str) -> None:
+    """Without image volumes an init container copies the tree."""
+    if context.platform.image_volumes:
+        return
+    body["initContainers"].append(
+        {
+            "name": "toolkit",
+            "image": image,
+            "imagePullPolicy": context.pull_policy,
+            "command": copy_command(),
+            "resources": PREPARE_RESOURCES,
+            "securityContext": trusted_security(),
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "volumeMounts": [mount("toolkit", "/target")],
+        }
+    )
+
+
+def _keys(context: SweepContext, plan: FrozenPlan, configuration: str) -> Manifest:
+    """The provider's key as a file, readable for the session's group, mounted in the session alone."""
+    model = next((c.model for c in plan.configurations if c.name == configuration), None)
+    endpoint = next((m.endpoints.anthropic for m in context.spec.models if m.name == model), None)
+    if endpoint is None:
+        raise BuildError(f"configuration {configuration}: model {model} has no endpoints.anthropic in the sweep")
+    reference = endpoint.api_key.secret_ref
+    items = [{"key": reference.key, "path": "anthropic"}]
+    return {"name": "keys", "secret": {"secretName": reference.name, "items": items, "defaultMode": 0o440}}
+
+
+def _task(plan: FrozenPlan, name: str) -> PlanTask:
+    task = next((task for task in plan.tasks if task.name == name), None)
+    if task is None:
+        raise BuildError(f"task {name} is not in the frozen plan of sweep uid {plan.sweep_uid}")
+    return task
+
+
+def _agent_image(context: SweepContext, plan: FrozenPlan, configuration: str) -> str:
+    found = next((c for c in plan.configurations if c.name == configuration), None)
+    if found is None:
+        raise BuildError(f"configuration {configuration} is not in the frozen plan")
+    key = f"{found.program}/{found.agent_version}"
+    image = context.platform.images.agents.get(key)
+    if image is None:
+        known = ", ".join(sorted(context.platform.images.agents)) or "none"
+        raise BuildError(f"no image for agent {key}; the operator has: {known} (chart value images.agents)")
+    return image
