@@ -41,8 +41,9 @@ class KubeApi(Protocol):
         """POST; `AlreadyExists` on a pod of that name, `Invalid`/`Forbidden` when refused."""
         ...
 
-    async def dry_run_create_pod(self, manifest: Json) -> None:
-        """POST with ``dryRun=All``: raises what `create_pod` would raise, creates nothing."""
+    async def dry_run_create_pod(self, manifest: Json) -> Json:
+        """POST with ``dryRun=All``: raises what `create_pod` would raise, creates nothing. The pod as the server would
+        have kept it: a field whose feature is off is not in it."""
         ...
 
     async def get_pod(self, namespace: str, name: str) -> PodView:

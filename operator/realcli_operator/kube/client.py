@@ -30,9 +30,9 @@ class KubeClient:
         """See `KubeApi`."""
         return pod_view(await self._create(RESOURCES[Kind.POD], manifest))
 
-    async def dry_run_create_pod(self, manifest: Json) -> None:
+    async def dry_run_create_pod(self, manifest: Json) -> Json:
         """See `KubeApi`."""
-        await self._create(RESOURCES[Kind.POD], manifest, {"dryRun": "All"})
+        return await self._create(RESOURCES[Kind.POD], manifest, {"dryRun": "All"})
 
     async def get_pod(self, namespace: str, name: str) -> PodView:
         """See `KubeApi`."""

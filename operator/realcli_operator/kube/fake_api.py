@@ -24,9 +24,9 @@ class FakeKubeApi:
         """See `KubeApi`."""
         return pod_view(self.cluster.create(Kind.POD, manifest))
 
-    async def dry_run_create_pod(self, manifest: Json) -> None:
+    async def dry_run_create_pod(self, manifest: Json) -> Json:
         """See `KubeApi`."""
-        self.cluster.create(Kind.POD, manifest, dry_run=True)
+        return self.cluster.create(Kind.POD, manifest, dry_run=True)
 
     async def get_pod(self, namespace: str, name: str) -> PodView:
         """See `KubeApi`."""
