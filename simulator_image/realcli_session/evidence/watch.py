@@ -1,0 +1,110 @@
+"""The scans behind the change evidence: through the runner, one at a time, into the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+
+from realcli.ledger.events import BlobRef, FileDelete, FileWrite, SessionError
+from realcli_session.evidence.changes import Change, ChangeTracker
+from realcli_session.evidence.port import OnChange
+from realcli_session.gateway.port import EventSink
+from realcli_session.runner.errors import RunnerError
+from realcli_session.runner.port import RunnerPort, ScanResult
+
+FIRST_BUDGET = 30.0  # seconds; nothing waits yet
+BUDGET = 0.5
+CONTENT_LIMIT = 256 << 10  # bytes of a file that is kept as content
+CONTENT_FILES = 20  # per scan
+_WILD = frozenset("*?[")
+
+
+class ChangeWatch:
+    """Implements `ChangeWatchPort`. Turns are the sink's: the highest request accepted."""
+
+    def __init__(self, runner: RunnerPort, sink: EventSink, globs: Sequence[str], *, on_change: OnChange | None = None) -> None:
+        self._runner = runner
+        self._sink = sink
+        self._globs = tuple(globs)
+        self._listed = tuple(glob for glob in globs if not _WILD.intersection(glob))
+        self._on_change = on_change
+        self._tracker = ChangeTracker()
+        self._scanned = -1  # highest request a scan has covered
+        self._one_at_a_time = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Remember the state before the first request."""
+        async with self._one_at_a_time:
+            if not self._globs:
+                return
+            scan = await self._runner.scan(self._globs, budget=FIRST_BUDGET)
+            if not scan.complete:
+                message = f"the watched paths hold too much to look at ({scan.stopped_by}); new files are not recognised"
+                self._sink.emit("session", SessionError(where="change scan", message=message))
+            self._tracker, _ = self._tracker.step(scan, began=0, ended=0)
+            self._scanned = 0
+
+    async def on_turn(self, turn: int) -> None:
+        """Scan for request `turn`, unless a scan that began after it was accepted has been made."""
+        async with self._one_at_a_time:
+            if self._globs and self._scanned < turn:
+                await self._look(last=False)
+
+    async def rebase(self, path: str) -> None:
+        """Take the present state of `path` as not the agent's doing."""
+        async with self._one_at_a_time:
+            if self._globs:
+                began = self._sink.turn
+                self._tracker = self._tracker.rebased(await self._scan(), path, began=began)
+
+    async def finish(self) -> None:
+        """The last scan."""
+        async with self._one_at_a_time:
+            if self._globs:
+                await self._look(last=True)
+
+    async def _look(self, *, last: bool) -> None:
+        began = self._sink.turn
+        scan = await self._scan(FIRST_BUDGET if last else BUDGET)
+        tracker, changes = self._tracker.step(scan, began=began, ended=None if last else self._sink.turn)
+        contents = await self._contents(changes)
+        # No pause from here: a cancelled scan leaves the state as it was, and the next one finds the same changes.
+        self._tracker, self._scanned = tracker, began
+        for change in changes:
+            self._record(change, contents.get(change.path))
+
+    async def _scan(self, budget: float = BUDGET) -> ScanResult:
+        """All globs within the budget; if that is not enough at least the paths named outright."""
+        scan = await self._runner.scan(self._globs, budget=budget)
+        if scan.complete or not self._listed:
+            return scan
+        listed = await self._runner.scan(self._listed, budget=budget)
+        entries = {entry.raw: entry for entry in (*scan.entries, *listed.entries)}
+        return ScanResult(tuple(entries[raw] for raw in sorted(entries)), False, scan.stopped_by, scan.unreadable)
+
+    async def _contents(self, changes: Sequence[Change]) -> dict[str, bytes]:
+        """Contents of small changed files, as far as they still are what was scanned."""
+        found: dict[str, bytes] = {}
+        for change in changes:
+            entry = change.entry
+            if entry is None or entry.sha256 is None or entry.size > CONTENT_LIMIT or len(found) >= CONTENT_FILES:
+                continue
+            try:
+                data = await self._runner.get_file(entry.raw, limit=CONTENT_LIMIT)
+            except RunnerError:
+                continue  # gone or grown since the scan; the event stands without content
+            if hashlib.sha256(data).hexdigest() == entry.sha256:
+                found[change.path] = data
+        return found
+
+    def _record(self, change: Change, content: bytes | None) -> None:
+        window = {"path": change.path, "after_turn": change.after_turn, "before_turn": change.before_turn}
+        if change.entry is None:
+            self._sink.emit("agent", FileDelete.model_validate(window))
+            return
+        stored: BlobRef | None = None if content is None else self._sink.blob(content)
+        facts = {"created": change.how == "created", "sha256": change.entry.sha256, "size": change.entry.size, "content": stored}
+        self._sink.emit("agent", FileWrite.model_validate(window | facts))
+        if self._on_change is not None:
+            self._on_change(change.path)

@@ -1,0 +1,232 @@
+"""File changes as windows between requests; files shown by their marker lines."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from realcli.ledger.events import Event
+from realcli.ledger.writer import LedgerWriter
+from realcli.wire.protocol import ErrorCode
+from realcli_session.evidence.changes import ChangeTracker
+from realcli_session.evidence.markers import shown_markers
+from realcli_session.evidence.watch import ChangeWatch
+from realcli_session.runner.errors import FileMissing
+from realcli_session.runner.port import ScanEntry, ScanResult
+
+
+def entry(path: str, content: str = "", *, mtime: int = 0, kind: Any = "file", sha: bool = True) -> ScanEntry:
+    digest = hashlib.sha256(content.encode()).hexdigest() if sha and kind == "file" else None
+    return ScanEntry(path.encode(), kind, len(content), 0o644, 0, 0, mtime, digest, None)
+
+
+def scan(*entries: ScanEntry, complete: bool = True, unreadable: tuple[str, ...] = ()) -> ScanResult:
+    ordered = tuple(sorted(entries, key=lambda found: found.raw))
+    return ScanResult(ordered, complete, None if complete else "time", unreadable)
+
+
+A, B = entry("/a", "one"), entry("/b", "two")
+START = ChangeTracker().step(scan(A, B), began=0, ended=0)[0]
+
+STEPS = [
+    # name, what the scan saw, (path, how) of the changes
+    ("nothing", scan(A, B), []),
+    ("content", scan(entry("/a", "uno"), B), [("/a", "modified")]),
+    ("same length, same time, other content", scan(entry("/a", "eno"), B), [("/a", "modified")]),
+    ("written and taken back", scan(entry("/a", "one", mtime=5), B), [("/a", "modified")]),
+    ("created", scan(A, B, entry("/c")), [("/c", "created")]),
+    ("deleted", scan(A), [("/b", "deleted")]),
+    ("replaced by a link", scan(A, entry("/b", kind="symlink")), [("/b", "modified")]),
+    ("replaced by a directory", scan(A, entry("/b", kind="dir")), [("/b", "deleted")]),
+    ("a new directory is no file", scan(A, B, entry("/d", kind="dir")), []),
+    ("too large to hash, other time", scan(entry("/a", "one", sha=False, mtime=9), B), [("/a", "modified")]),
+    ("all at once", scan(entry("/a", "x"), entry("/c")), [("/a", "modified"), ("/b", "deleted"), ("/c", "created")]),
+    ("incomplete: absence proves nothing", scan(A, complete=False), []),
+    ("a directory that cannot be read: the same", scan(A, unreadable=("/x: denied",)), []),
+    (
+        "incomplete: what is seen counts",
+        scan(entry("/a", "x"), entry("/c"), complete=False),
+        [("/a", "modified"), ("/c", "created")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "seen", "want"), STEPS, ids=[row[0] for row in STEPS])
+def test_one_step(name: str, seen: ScanResult, want: list[tuple[str, str]]) -> None:
+    _, changes = START.step(seen, began=3, ended=3)
+    assert [(change.path, change.how) for change in changes] == want
+    assert {(change.after_turn, change.before_turn) for change in changes} <= {(0, 3)}
+
+
+def test_windows_follow_the_scan_that_last_saw_the_path() -> None:
+    missed = START.step(scan(A, complete=False), began=4, ended=4)[0]
+    later, changes = missed.step(scan(entry("/a", "x"), entry("/b", "x"), entry("/c")), began=6, ended=7)
+    assert [(c.path, c.after_turn, c.before_turn) for c in changes] == [("/a", 4, 7), ("/b", 0, 7), ("/c", 0, 7)]
+    _, last = later.step(scan(), began=9, ended=None)
+    assert [(c.path, c.how, c.after_turn, c.before_turn) for c in last] == [(p, "deleted", 6, None) for p in ("/a", "/b", "/c")]
+
+
+def test_without_any_complete_scan_nothing_counts_as_created() -> None:
+    first = ChangeTracker().step(scan(A, complete=False), began=0, ended=0)[0]
+    second, changes = first.step(scan(entry("/a", "x"), B), began=1, ended=1)
+    assert [(change.path, change.how) for change in changes] == [("/a", "modified")]
+    assert [c.path for c in second.step(scan(entry("/a", "x"), B, entry("/c")), began=2, ended=2)[1]] == ["/c"]
+
+
+def test_rebase_takes_one_path_alone() -> None:
+    now = scan(entry("/a", "planted"), entry("/b", "agent's"))
+    rebased = START.rebased(now, "/a", began=2)
+    assert [change.path for change in rebased.step(now, began=3, ended=3)[1]] == ["/b"]
+    gone = START.rebased(scan(B), "/a", began=2)
+    assert gone.step(scan(B), began=3, ended=3)[1] == ()
+
+
+FILES = st.dictionaries(st.sampled_from(["/a", "/b", "/c"]), st.sampled_from(["x", "y"]), max_size=3)
+
+
+@given(st.lists(st.tuples(FILES, st.booleans()), min_size=1, max_size=12))
+def test_replaying_complete_scans_gives_the_last_state(history: list[tuple[dict[str, str], bool]]) -> None:
+    """Applying the reported changes to the first state gives what the last complete scan saw; windows are never empty."""
+    tracker, state = ChangeTracker(), dict(history[0][0])
+    tracker, _ = tracker.step(scan(*(entry(p, c) for p, c in state.items())), began=0, ended=0)
+    for turn, (files, complete) in enumerate(history[1:], start=1):
+        shown = dict(list(files.items())[:1]) if not complete else files
+        tracker, changes = tracker.step(scan(*(entry(p, c) for p, c in shown.items()), complete=complete), began=turn, ended=turn)
+        for change in changes:
+            assert change.before_turn is not None
+            assert change.after_turn < change.before_turn
+            assert (change.path in state) is (change.how != "created")
+            if change.entry is None:
+                del state[change.path]
+            else:
+                state[change.path] = files[change.path]
+        if complete:
+            assert state == files
+
+
+# ------------------------------------------------------------------------------------------------------------- the scans
+
+
+@dataclass
+class Disk:
+    """The two calls of a runner that the watch makes, over a dictionary."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    scans: int = 0
+    hold: asyncio.Event | None = None
+    stale: bool = False
+
+    async def scan(self, globs: Any, *, budget: float) -> ScanResult:
+        self.scans += 1
+        found = scan(*(entry(path, content) for path, content in self.files.items()))
+        if self.hold is not None:
+            await self.hold.wait()
+        return found
+
+    async def get_file(self, path: bytes, *, limit: int) -> bytes:
+        if path.decode() not in self.files:
+            raise FileMissing(ErrorCode.NOT_FOUND, "gone")
+        return b"newer" if self.stale else self.files[path.decode()].encode()
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> tuple[LedgerWriter, list[Event]]:
+    events: list[Event] = []
+    return LedgerWriter(tmp_path, on_event=events.append), events
+
+
+async def test_changes_become_events_with_content(book: tuple[LedgerWriter, list[Event]]) -> None:
+    ledger, events = book
+    disk, told = Disk({"/a": "one"}), []
+    watch = ChangeWatch(disk, ledger, ["/*"], on_change=told.append)  # type: ignore[arg-type]
+    await watch.start()
+    assert events == []
+    disk.files |= {"/a": "two", "/b": "new"}
+    ledger.turn = 1
+    await watch.on_turn(1)
+    del disk.files["/a"]
+    await watch.finish()
+    kinds = [(event.kind, event.data["path"], event.data["afterTurn"], event.data.get("beforeTurn")) for event in events]
+    assert kinds == [("file_write", "/a", 0, 1), ("file_write", "/b", 0, 1), ("file_delete", "/a", 1, None)]
+    assert [event.data["created"] for event in events[:2]] == [False, True]
+    blob = ledger.spool / "blobs" / events[0].data["content"]["blob"]
+    assert blob.read_bytes() == b"two"
+    assert told == ["/a", "/b"]
+    ledger.close()
+
+
+async def test_content_that_changed_after_the_scan_is_left_out(book: tuple[LedgerWriter, list[Event]]) -> None:
+    ledger, events = book
+    disk = Disk(stale=True)
+    watch = ChangeWatch(disk, ledger, ["/*"])  # type: ignore[arg-type]
+    await watch.start()
+    disk.files["/a"] = "two"
+    await watch.on_turn(1)
+    assert "content" not in events[0].data
+    assert events[0].data["sha256"] == hashlib.sha256(b"two").hexdigest()
+    ledger.close()
+
+
+async def test_parallel_turns_share_scans_and_claim_no_order(book: tuple[LedgerWriter, list[Event]]) -> None:
+    ledger, events = book
+    disk = Disk({"/a": "one"})
+    watch = ChangeWatch(disk, ledger, ["/*"])  # type: ignore[arg-type]
+    await watch.start()
+    disk.hold, disk.files["/a"] = asyncio.Event(), "two"
+    ledger.turn = 1
+    first = asyncio.create_task(watch.on_turn(1))
+    await asyncio.sleep(0)
+    ledger.turn = 3  # two more requests while the scan of the first runs
+    second, third = asyncio.create_task(watch.on_turn(2)), asyncio.create_task(watch.on_turn(3))
+    disk.hold.set()
+    await asyncio.gather(first, second, third)
+    assert disk.scans == 3  # the start, the first turn, and one for both others
+    assert [(event.data["afterTurn"], event.data["beforeTurn"]) for event in events] == [(0, 3)]
+    ledger.close()
+
+
+async def test_cancelled_scan_loses_nothing(book: tuple[LedgerWriter, list[Event]]) -> None:
+    ledger, events = book
+    disk = Disk({"/a": "one"})
+    watch = ChangeWatch(disk, ledger, ["/*"])  # type: ignore[arg-type]
+    await watch.start()
+    disk.files["/a"], disk.hold = "two", asyncio.Event()
+    ledger.turn = 1
+    scanning = asyncio.create_task(watch.on_turn(1))
+    await asyncio.sleep(0)
+    scanning.cancel()
+    await asyncio.gather(scanning, return_exceptions=True)
+    disk.hold = None
+    await watch.finish()
+    assert [(event.data["afterTurn"], event.data.get("beforeTurn")) for event in events] == [(0, None)]
+    ledger.close()
+
+
+# ----------------------------------------------------------------------------------------------------------- files shown
+
+MARKERS = {"/app/a.conf": ["port = 80", "  indented: yes"], "/app/b": ["port = 80"]}
+SHOWN = [
+    ("cat", "x\nport = 80\n", [("/app/a.conf", "port = 80"), ("/app/b", "port = 80")]),
+    ("numbered", "    12\t  indented: yes", [("/app/a.conf", "  indented: yes")]),
+    ("rg", "a.conf:3:  indented: yes  # why", [("/app/a.conf", "  indented: yes")]),
+    ("coloured", "\x1b[35ma.conf\x1b[0m:  \x1b[1m\x1b[31mindented\x1b[0m: yes", [("/app/a.conf", "  indented: yes")]),
+    ("over two lines", "port =\n80", []),
+    ("nothing", "", []),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "want"), SHOWN, ids=[row[0] for row in SHOWN])
+def test_shown_markers(name: str, text: str, want: list[tuple[str, str]]) -> None:
+    assert list(shown_markers(text, MARKERS)) == want
+
+
+def test_blank_marker_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"oracle_contract.json: a marker of /x is blank"):
+        shown_markers("anything", {"/x": [" "]})
