@@ -21,7 +21,7 @@ _LIMIT_FILES = {
 
 def hello() -> bytes:
     """Payload of the hello frame. An environment that does not fit is cut, largest values first, and says so."""
-    environ = {name: value for name, value in os.environb.items() if not name.startswith(b"KUBERNETES_")}
+    environ = {name: value for name, value in given_environ().items() if not name.startswith(b"KUBERNETES_")}
     facts: dict[str, Any] = {
         "version": VERSION,
         "pid": os.getpid(),
@@ -44,6 +44,13 @@ def hello() -> bytes:
             largest = max(environ, key=lambda name: len(environ[name]))
             facts["omitted"].append(body.wire_bytes(largest[: MAX_PAYLOAD // 1024]))
             del environ[largest]
+
+
+def given_environ() -> dict[bytes, bytes]:
+    """The environment this process was started with. Python's own may have LC_CTYPE added (PEP 538)."""
+    with open("/proc/self/environ", "rb") as block:
+        pairs = (entry.partition(b"=") for entry in block.read().split(b"\0"))
+        return {name: value for name, equals, value in pairs if name and equals}
 
 
 def home(environ: dict[bytes, bytes]) -> bytes:

@@ -275,14 +275,14 @@ class Connection:
         number = frame.number("id")
         if not 0 < number <= self._last_request:
             raise ProtocolError(f"answer to request {number}, which was never made")
+        content = body.load(frame.payload)
+        error = _error(content) if frame.kind == Kind.ERROR else None  # all that can be wrong with it is found before this
         answer = self._answers.pop(number, None)
         late = self._late.pop(number, None)
         stream = self._bound.pop(number, None)
         if stream is not None and self._streams.pop(stream.number, None) is not None:
             stream.on_answer()
-        content = body.load(frame.payload)
-        if frame.kind == Kind.ERROR:
-            error = _error(content)
+        if error is not None:
             self._exits.pop(number, None)
             if answer is not None and not answer.done():
                 answer.set_exception(error)

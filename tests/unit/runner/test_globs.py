@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 
 import pytest
@@ -62,9 +61,7 @@ def test_against_a_regular_expression(parts: list[str], path: list[str]) -> None
     expression = ""
     for number, item in enumerate(parts):
         if item != "**":
-            expression += "/" + fnmatch.translate(item).removeprefix("(?s:").removesuffix(")\\Z").replace(".*", "[^/]*").replace(
-                "(?>", "(?:"
-            )
+            expression += "/" + "".join({"*": "[^/]*", "?": "[^/]"}.get(char, re.escape(char)) for char in item)
         elif number == len(parts) - 1:
             expression += "(?:/[^/]+)+"
         else:
