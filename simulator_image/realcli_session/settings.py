@@ -13,6 +13,7 @@ TERMINATION = "REALCLI_TERMINATION_LOG"
 GATEWAY_PORT = "REALCLI_GATEWAY_PORT"
 STORAGE_PATIENCE = "REALCLI_STORAGE_PATIENCE"
 SEGMENT_SECONDS = "REALCLI_SEGMENT_SECONDS"
+ALLOW_LOOPBACK = "REALCLI_ALLOW_LOOPBACK"
 FAULT = "REALCLI_FAULT"
 ALLOW_FAULTS = "REALCLI_ALLOW_FAULTS"
 KILL_AFTER_VERDICT = "kill-after-verdict"
@@ -35,8 +36,18 @@ class Settings:
     """Seconds the end of work waits for storage to come back."""
     segment_seconds: float
     """Age at which an open ledger segment goes up."""
+    allow_loopback: bool
+    """Endpoints on loopback may be used: for runs without a cluster, REALCLI_ALLOW_LOOPBACK=1."""
     fault: str | None
     """A fault for tests, only with REALCLI_ALLOW_FAULTS=1: `kill-after-verdict` = SIGKILL between verdict and seal."""
+
+    def key(self, api: str) -> str:
+        """The provider key of a wire API; ValueError says which file was looked for."""
+        path = self.keys / api
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"no key for the {api} API at {path}: {error}; does the Secret exist?") from error
 
     @staticmethod
     def from_environment(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -53,6 +64,7 @@ class Settings:
             gateway_port=_number(environ, GATEWAY_PORT, 8317),
             storage_patience=float(_number(environ, STORAGE_PATIENCE, 600)),
             segment_seconds=float(_number(environ, SEGMENT_SECONDS, 30)),
+            allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
             fault=fault,
         )
 

@@ -25,6 +25,10 @@ class WorkingClock:
         self._user = 0.0  # seconds of the user, less what the provider made wait meanwhile
         self._user_since: tuple[float, float] | None = None
 
+    def count_waiting(self, waiting: Callable[[], float]) -> None:
+        """Who tells the provider's part; before `start`."""
+        self._waiting = waiting
+
     def start(self) -> None:
         """The agent starts."""
         self._started, self._waited_before = self._now(), self._waiting()

@@ -11,6 +11,7 @@ mode the texts are the script's own, so nothing is worded here. Rules:
 * A dynamic plant is put in place before the probe's text. Where that fails the probe is untriggered (`probe_undelivered`)
   and its slice is said plainly.
 * With nothing left a yield is the final claim: the closer is written down, not delivered, and the episode is complete.
+  A question through a typed channel is no claim: it gets a fixed neutral sentence, `NEUTRAL_ANSWERS` times at most.
 * `Cut` ends it from outside (a limit, a crash): undelivered probes are `not_reached`; a probe delivered in the running
   exchange, to which the agent had no chance to react, is `cut`. The later event of a probe counts.
 """
@@ -26,6 +27,8 @@ from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.script import BATCH, PROBE, message_of_batch, slice_of
 
 PLAIN = "slice:"
+NEUTRAL = "I have nothing to add to what I have told you. Please go by that."
+NEUTRAL_ANSWERS = 3
 Reason = Literal["not_reached", "cut", "probe_undelivered"]
 How = Literal["opener", "batch", "probe"]
 
@@ -38,7 +41,9 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Yielded:
-    """The agent handed over."""
+    """The agent handed over; `question`: it asks through a typed channel and waits for the answer."""
+
+    question: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,7 @@ class State:
     exchange: int = 0
     planting: str | None = None
     last_probe: str | None = None  # delivered in the running exchange
+    neutral_answers: int = 0
     ended: bool = False
 
     @property
@@ -168,8 +174,8 @@ def step(state: State, event: Event) -> tuple[State, Actions]:
             raise ValueError(f"{event} after the end")
         case Start():
             return _start(state)
-        case Yielded():
-            return _yielded(state)
+        case Yielded(question):
+            return _yielded(state, question)
         case Planted(probe):
             _expect_planting(state, probe)
             return _say_probe(replace(state, planting=None), _probe(state.script, probe))
@@ -193,11 +199,15 @@ def _start(state: State) -> tuple[State, Actions]:
     return opened, (Say(message, opened.exchange, state.script.opener, ("opener",), ()),)
 
 
-def _yielded(state: State) -> tuple[State, Actions]:
+def _yielded(state: State, question: bool) -> tuple[State, Actions]:
     if state.exchange == 0 or state.planting is not None:
         raise ValueError("a yield before the answer to the last one")
     pending = state.slices_pending, state.probes_pending
-    interim: Actions = (Interim(*pending),) if any(pending) else ()
+    interim: Actions = (Interim(*pending),) if any(pending) and not question else ()
+    if question and not state.pending and state.neutral_answers < NEUTRAL_ANSWERS:
+        counted = replace(state, last_probe=None, neutral_answers=state.neutral_answers + 1)
+        answered, message = _next_message(counted)
+        return answered, (Say(message, answered.exchange, NEUTRAL, ("neutral",), ()),)
     after, actions = _answer(replace(state, last_probe=None))
     return after, interim + actions
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from realcli.benchmark.models import Edit, Probe, Script, Slice
 from realcli.benchmark.problems import BenchmarkError
 from realcli_session.user.machine import (
+    NEUTRAL_ANSWERS,
     Action,
     Close,
     Cut,
@@ -79,6 +80,7 @@ def brief(actions: list[Action]) -> list[str]:
 
 
 Y = Yielded()
+Q = Yielded(question=True)
 WAITING = a_script(["batch:a", "probe:p", "batch:b"], {"a": ["s1", "s2"], "b": ["s3"]}, [a_probe("p", "s4", "/app/f", edit=True)])
 TWO = a_script(["batch:a", "probe:p", "probe:q"], {"a": ["s1"]}, [a_probe("p", "s2"), a_probe("q", "s3")])
 
@@ -155,6 +157,21 @@ CONVERSATIONS = {
             "m4/4 slice:s3",
             "close m5",
         ],
+    ),
+    "a question is answered by the next item and is no claim": (
+        WAITING,
+        [Start(), Q],
+        ["m1/1 opener", "m2/2 slice:s1+slice:s2"],
+    ),
+    "a question with nothing left is answered neutrally, three times": (
+        a_script(["batch:a"], {"a": ["s1"]}),
+        [Start(), Y, Q, Q, Q, Q],
+        ["m1/1 opener", "interim 1 0", "m2/2 slice:s1", "m3/3 neutral", "m4/4 neutral", "m5/5 neutral", "close m6"],
+    ),
+    "a question does not replace the claim": (
+        a_script(["batch:a"], {"a": ["s1"]}),
+        [Start(), Y, Q, Y],
+        ["m1/1 opener", "interim 1 0", "m2/2 slice:s1", "m3/3 neutral", "close m4"],
     ),
     "two probes are a response apart": (
         TWO,
@@ -264,14 +281,14 @@ def test_whatever_the_agent_does(script: Script, data: st.DataObject) -> None:
     """Every mandatory slice is said before the claim is accepted, nothing twice, in order, one item per message, and it ends."""
     state, actions = step(initial(script), Start())
     log: list[object] = list(actions)
-    bound = 2 + len(script.order) + len(script.probes)
+    bound = 2 + len(script.order) + len(script.probes) + NEUTRAL_ANSWERS
     for _ in range(bound):
         if state.ended:
             break
         for path in data.draw(st.lists(st.sampled_from(["/app/f", "/app/g", "/app/h"]), max_size=2)):
             state, actions = step(state, Wrote(path))
             assert actions == ()
-        state, actions = step(state, Yielded())
+        state, actions = step(state, Yielded(question=data.draw(st.booleans())))
         log += [Yielded(), *actions]
         while state.planting is not None:
             outcome = Planted(state.planting) if data.draw(st.booleans()) else PlantFailed(state.planting)

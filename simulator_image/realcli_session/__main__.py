@@ -1,0 +1,102 @@
+"""`python -m realcli_session plan|work|verify`: the trusted programs of a sweep's pods (docs/design/001-contracts.md)."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from realcli.api.termination import Result, Termination
+from realcli.storage.port import StorageConfig
+from realcli.wire.protocol import DEFAULT_SOCKET
+from realcli_session.plan import job
+from realcli_session.settings import Settings
+from realcli_session.termination import report, shorten
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 if a termination message with a definite result was written, else 1."""
+    args = _parser().parse_args(argv)
+    try:
+        settings = Settings.from_environment()
+    except ValueError as error:
+        print(error, file=sys.stderr, flush=True)
+        return 1
+    try:
+        message = _run(args, settings)
+    except Exception as error:
+        traceback.print_exc()
+        message = _bug(args.command, error)
+        report(message, settings.termination_log)
+        return 1
+    report(message, settings.termination_log)
+    return 0
+
+
+def _run(args: argparse.Namespace, settings: Settings) -> Termination:
+    if args.command == "plan":
+        return job.run(os.environ)
+    config = StorageConfig.from_environment()
+    if args.command == "work":
+        from realcli_session.phases.session import run_work
+
+        return asyncio.run(
+            run_work(
+                config,
+                settings,
+                root=args.root,
+                lock_digest=args.lock_digest,
+                ordinal=args.ordinal,
+                attempt=args.attempt,
+                socket=args.socket,
+            )
+        )
+    from realcli_session.verify.session import run_verify
+
+    return asyncio.run(
+        run_verify(
+            config,
+            settings,
+            root=args.root,
+            lock_digest=args.lock_digest,
+            ordinal=args.ordinal,
+            attempt=args.attempt,
+            verify=args.verify,
+            work_seal=args.work_seal,
+            socket=args.socket,
+        )
+    )
+
+
+def _bug(command: str, error: Exception) -> Termination:
+    """What can be said when the program itself failed: nothing definite."""
+    text = shorten(f"{type(error).__name__}: {error}")
+    if command == "plan":
+        return Termination(phase="Plan", result=Result.REFUSED, reason="ConfigurationError", message=text)
+    if command == "work":
+        return Termination(phase="Work", result=Result.WORK_INVALID, reason="SessionLost", message=text)
+    return Termination(phase="Verify", result=Result.NO_VERDICT, reason="VerifierFault", message=text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="realcli_session", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("plan", help="check everything, write the lock, print the frozen plan (REALCLI_SWEEP)")
+    for name, what in (("work", "run one attempt and seal it"), ("verify", "judge a sealed state by the task's tests")):
+        command = commands.add_parser(name, help=what)
+        command.add_argument("--root", required=True, help="the sweep's root key in storage")
+        command.add_argument("--lock-digest", required=True, help="digest of sweep.json")
+        command.add_argument("--ordinal", required=True, type=int)
+        command.add_argument("--attempt", required=True, type=int)
+        command.add_argument("--socket", default=DEFAULT_SOCKET, help="where the runner connects")
+        if name == "verify":
+            command.add_argument("--verify", required=True, type=int, help="number of this verify, from 1")
+            command.add_argument("--work-seal", help="digest of the work seal the operator has anchored")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

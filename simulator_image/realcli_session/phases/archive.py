@@ -1,0 +1,74 @@
+"""Archives on their way from the runner to a file: compressed, counted and hashed in one pass."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import zstandard
+
+from realcli_session.runner.port import RunnerPort, SnapshotReport
+
+_LEVEL = 3
+_CHUNK = 256 << 10
+
+
+class Archive(NamedTuple):
+    """A tar.zst on disk."""
+
+    path: Path
+    sha256: str
+    size: int  # bytes, compressed
+    report: SnapshotReport
+
+
+class _Sink:
+    """A ByteSink that compresses into a file."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._file = path.open("wb")
+        self._zstd = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compressobj()
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    async def write(self, data: bytes, /) -> None:
+        self._put(self._zstd.compress(data))
+
+    def close(self) -> str:
+        """The sha256 of what was written, as hex."""
+        self._put(self._zstd.flush())
+        self._file.close()
+        return self._hash.hexdigest()
+
+    def abandon(self) -> None:
+        """Half an archive is none."""
+        self._file.close()
+        self._path.unlink()
+
+    def _put(self, data: bytes) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+
+async def archive(runner: RunnerPort, paths: Sequence[str], path: Path, *, max_bytes: int, max_entries: int) -> Archive:
+    """Snapshot `paths` of the container into the tar.zst `path`. Raises StateTooLarge and what else a runner raises."""
+    sink = _Sink(path)
+    try:
+        report = await runner.snapshot(paths, sink, max_bytes=max_bytes, max_entries=max_entries)
+        digest = sink.close()
+    except BaseException:
+        sink.abandon()
+        raise
+    return Archive(path, digest, sink.size, report)
+
+
+async def unarchive(path: Path) -> AsyncIterator[bytes]:
+    """The uncompressed tar of a tar.zst, in chunks."""
+    with path.open("rb") as file:
+        for chunk in zstandard.ZstdDecompressor().read_to_iter(file, read_size=_CHUNK, write_size=_CHUNK):
+            yield chunk

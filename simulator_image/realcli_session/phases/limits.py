@@ -1,0 +1,16 @@
+"""Bounds of a work session that are not the user's to set. One place, so that docs and tests read the same numbers."""
+
+SNAPSHOT_BYTES = 64 << 20
+"""Unpacked size of one snapshot of contract paths."""
+SNAPSHOT_ENTRIES = 20_000
+STATE_BYTES = 4 << 30
+"""Unpacked size of the state; more is StateTooLarge."""
+STATE_ENTRIES = 1_000_000
+STATE_SECONDS = 900.0
+"""Time the state may take to be read; more is StateTooLarge."""
+PLANT_BYTES = 4 << 20
+"""Longest file a simulated user edits."""
+STOP_GRACE = 5.0
+QUIESCE_GRACE = 10.0
+QUIESCE_KILL = 30.0
+WORKER_THREADS = 4

@@ -1,0 +1,205 @@
+"""Setup: from an empty socket to an agent that waits for its first message (contract "Setup of a work trial")."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+from pydantic import JsonValue, TypeAdapter
+
+from realcli.api.base import seconds, sha256_digest
+from realcli.api.sweep import InsecureHttp
+from realcli.benchmark.models import Oracle
+from realcli.benchmark.problems import BenchmarkError
+from realcli.benchmark.run_files import PlacedFile, render_run, render_traps
+from realcli.ledger.events import PhaseChange, Plant, RunData, RunnerHello
+from realcli.ledger.seals import RunJson
+from realcli_session.agents.port import AgentSpec, AgentUnresponsive
+from realcli_session.agents.registry import adapter_class
+from realcli_session.evidence.watch import ChangeWatch
+from realcli_session.gateway.config import GatewayConfig
+from realcli_session.gateway.server import Gateway
+from realcli_session.inputs import Task, Trial
+from realcli_session.patience import patiently
+from realcli_session.phases.attempt import Attempt, Happening, need
+from realcli_session.phases.limits import WORKER_THREADS
+from realcli_session.phases.table import Cause
+from realcli_session.runner.errors import FileMissing, RunnerError, RunnerLost, SpawnFailed
+from realcli_session.runner.listener import Listener
+from realcli_session.runner.port import Hello, RunnerPort
+from realcli_session.settings import Settings
+from realcli_session.user import machine
+
+_PASSING = (errno.EAGAIN, errno.ENOMEM)  # the node's trouble, not the image's
+_FACTS: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+
+
+class SetupRefused(Exception):
+    """This trial cannot be set up, and a new attempt would end the same way."""
+
+
+def make_run() -> RunJson:
+    """The random values of one run."""
+    return RunJson(instance_id=f"rc-{secrets.token_hex(8)}", nonce=secrets.token_hex(32), seed=secrets.randbits(31))
+
+
+def start_threads() -> None:
+    """Give the running loop its worker threads now: the agent may use up the pod's process limit later."""
+    pool = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix="session")
+    barrier = Barrier(WORKER_THREADS + 1)
+    for _ in range(WORKER_THREADS):
+        pool.submit(barrier.wait)
+    barrier.wait()
+    asyncio.get_running_loop().set_default_executor(pool)
+
+
+async def set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task]) -> Happening:
+    """The body of the stage. `fetch` brings the task's bundles (it blocks). Ends READY, SETUP_TIMEOUT or SETUP_REFUSED."""
+    attempt.writer.emit("session", PhaseChange(phase="setup"))
+    limit = seconds(attempt.trial.lock.spec.limits.setup)
+    try:
+        async with asyncio.timeout(limit):
+            return await _set_up(attempt, listener, fetch, limit)
+    except TimeoutError:
+        return Cause.SETUP_TIMEOUT, f"not ready within {limit:g} s (limits.setup)"
+    except SpawnFailed as error:
+        return (Cause.SETUP_TIMEOUT if error.errno in _PASSING else Cause.SETUP_REFUSED), str(error)
+    except (SetupRefused, BenchmarkError) as error:
+        return Cause.SETUP_REFUSED, str(error)
+    except RunnerLost as lost:
+        return (Cause.RUNNER_LOST if attempt.runner is not None else Cause.SETUP_TIMEOUT), lost.reason
+
+
+async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task], limit: float) -> Happening:
+    task = attempt.task = await patiently(fetch, limit)
+    runner = attempt.runner = await listener.accept(limit)
+    attempt.writer.emit("runner", RunnerHello(facts=_facts(runner.hello)))
+    check_hello(runner.hello)
+    attempt.writer.emit("session", RunData(digest=sha256_digest(attempt.run.canonical())))
+    await place(runner, render_run(task.private, attempt.run))
+    traps = render_traps(task.private, attempt.run)
+    await place(runner, traps)
+    for trap in traps:
+        digest = hashlib.sha256(trap.content).hexdigest()
+        attempt.writer.emit("session", Plant(path=trap.path, how="static", applied=True, sha256_after=digest))
+    markers = {}
+    if attempt.trial.identity.mode == "COLLAB":
+        oracle: Oracle = task.oracle
+        attempt.user = machine.initial(task.script)
+        attempt.oracle_paths, markers = oracle.paths, oracle.markers
+    gateway = attempt.gateway = Gateway(_gateway_config(attempt.trial, attempt.settings, markers), attempt.writer)
+    attempt.clock.count_waiting(gateway.waiting_seconds)
+    watch = attempt.watch = ChangeWatch(runner, attempt.writer, attempt.trial.task.watch, on_change=_tell_user(attempt))
+    await gateway.start()
+    spec = await _agent_spec(attempt, runner, task)
+    adapter = attempt.adapter = adapter_class(attempt.trial.configuration.program)(runner, attempt.writer)
+    attempt.clock.start()
+    with attempt.clock.user_time():
+        try:
+            await adapter.start(spec)
+        except AgentUnresponsive as error:
+            return Cause.AGENT_EXIT, str(error)
+        await watch.start()
+        gateway.on_request_accepted = watch.on_turn
+        await attempt.snapshot("s0")
+    return Cause.READY, ""
+
+
+def check_hello(hello: Hello) -> None:
+    """SetupRefused for a pod in which no end could be proven."""
+    if not hello.owns_pid_namespace:
+        raise SetupRefused(
+            f"the runner has pid {hello.pid}, expected 1: without a pid namespace of its own it cannot prove that "
+            "nothing of the agent runs; shareProcessNamespace must be off"
+        )
+
+
+async def place(runner: RunnerPort, files: list[PlacedFile]) -> None:
+    """Put a task's files into the container, root-owned. SetupRefused names the one that could not be put."""
+    for file in files:
+        try:
+            await runner.put_file(file.path, file.content, mode=file.mode, uid=0, gid=0)
+        except RunnerError as error:
+            raise SetupRefused(f"{file.path} could not be put into the image: {error}") from error
+
+
+def _facts(hello: Hello) -> dict[str, JsonValue]:
+    return _FACTS.validate_python(
+        {
+            "pid": hello.pid, "uid": hello.uid, "gid": hello.gid, "kernel": hello.kernel, "machine": hello.machine,
+            "python": hello.python, "libc": hello.libc, "home": hello.home, "cwd": hello.cwd, "cgroup": dict(hello.cgroup),
+            "peer_uid": hello.peer_uid,
+        }
+    )  # fmt: skip
+
+
+def _gateway_config(trial: Trial, settings: Settings, markers: dict[str, list[str]]) -> GatewayConfig:
+    model = next(m for m in trial.lock.spec.models if m.name == trial.configuration.model)
+    endpoint = model.endpoints.anthropic
+    if endpoint is None:
+        raise SetupRefused(f"model {model.name} has no anthropic endpoint, which {trial.configuration.program} needs")
+    try:
+        return GatewayConfig(
+            upstream=endpoint.url.rstrip("/"),
+            key=settings.key("anthropic"),
+            model=model.model,
+            turn_limit=trial.lock.spec.limits.turns,
+            insecure_http=endpoint.insecure_http is InsecureHttp.IN_CLUSTER,
+            cluster_domain=trial.lock.platform.cluster_domain,
+            allow_loopback=settings.allow_loopback,
+            markers=markers,
+            port=settings.gateway_port,
+        )
+    except ValueError as error:
+        raise SetupRefused(f"model {model.name}: {error}") from error
+
+
+def _tell_user(attempt: Attempt) -> Callable[[str], None]:
+    def wrote(path: str) -> None:
+        if attempt.user is not None and not attempt.user.ended:
+            attempt.user, _ = machine.step(attempt.user, machine.Wrote(path))
+
+    return wrote
+
+
+async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task) -> AgentSpec:
+    hello, trial, gateway = runner.hello, attempt.trial, need(attempt.gateway)
+    uid, gid, home = hello.uid, hello.gid, hello.home
+    if task.agent_user is not None:
+        uid, gid, home = await _account(runner, task.agent_user)
+    if trial.task.libc == "none" or hello.libc == "none":
+        raise SetupRefused(f"{trial.configuration.program} cannot be started in {trial.task.image}: it has no C library")
+    return AgentSpec(
+        mode=trial.identity.mode,
+        version=trial.configuration.agent_version,
+        model=trial.configuration.model_id,
+        base_url=gateway.base_url,
+        token=gateway.token,
+        workdir=trial.task.workdir,
+        environ=hello.environ,
+        home=home,
+        libc=hello.libc,
+        permissions=trial.configuration.permissions,
+        uid=None if uid == hello.uid else uid,
+        gid=None if uid == hello.uid else gid,
+    )
+
+
+async def _account(runner: RunnerPort, user: str) -> tuple[int, int, str]:
+    """(uid, gid, home) of `[agent] user` by the image's own /etc/passwd; a number needs no entry."""
+    try:
+        passwd = (await runner.get_file("/etc/passwd")).decode("utf-8", "surrogateescape")
+    except FileMissing:
+        passwd = ""
+    for line in passwd.splitlines():
+        fields = line.split(":")
+        if len(fields) >= 6 and user in (fields[0], fields[2]) and fields[2].isdigit() and fields[3].isdigit():
+            return int(fields[2]), int(fields[3]), fields[5] or "/"
+    if user.isdigit():
+        return int(user), int(user), "/"
+    raise SetupRefused(f"task.toml: agent.user {user!r} is not in the image's /etc/passwd; add the account or correct the name")

@@ -1,0 +1,278 @@
+"""Verify: restore a sealed state on the pristine image, run the tests, seal the verdict (contract "Verify")."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from realcli.api.base import seconds, sha256_digest
+from realcli.api.termination import Result, Termination
+from realcli.benchmark.problems import BenchmarkError
+from realcli.benchmark.run_files import render_run
+from realcli.ledger.seals import RunJson, SealedObject, Verdict, VerifySeal, WorkSeal
+from realcli.storage.paths import VerifyPaths
+from realcli.storage.port import AlreadyStored, NotFound, ObjectStore, StorageConfig, StorageError, open_store
+from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_lock, trial_of
+from realcli_session.patience import patiently
+from realcli_session.phases.archive import unarchive
+from realcli_session.phases.limits import QUIESCE_GRACE, QUIESCE_KILL, STATE_BYTES, STATE_ENTRIES
+from realcli_session.phases.setup import SetupRefused, check_hello, place
+from realcli_session.runner.errors import RunnerError, RunnerLost
+from realcli_session.runner.listener import listen
+from realcli_session.runner.port import RunnerPort
+from realcli_session.settings import KILL_AFTER_VERDICT, Settings
+from realcli_session.termination import shorten
+from realcli_session.verify.reward import NoReward, read_checks, read_reward
+from realcli_session.verify.tests import put_tests, read_ctrf, read_rewards, run_tests
+
+
+class NoVerdict(Exception):
+    """Verify ends without a verdict. `reason` is what it would count as if the control passed."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class NoWorkSeal(Exception):
+    """There is no work seal, or not an intact one of this attempt."""
+
+
+async def run_verify(
+    config: StorageConfig,
+    settings: Settings,
+    *,
+    root: str,
+    lock_digest: str,
+    ordinal: int,
+    attempt: int,
+    verify: int,
+    work_seal: str | None,
+    socket: str,
+) -> Termination:
+    """One verify, from the lock to its termination message."""
+    store = open_store(config)
+    try:
+        lock = read_lock(store, root, lock_digest)
+        trial = trial_of(lock, root, lock_digest, ordinal, attempt)
+        sealed, digest = read_work_seal(store, trial, work_seal)
+        if not sealed.valid:
+            return _message(settings, Result.WORK_INVALID, sealed, digest, reason=sealed.reason)
+        earlier = earlier_verdict(store, trial, digest)
+        if earlier is not None:
+            return _verdict(settings, sealed, digest, *earlier)
+        session = VerifySession(config, settings, store, trial, sealed, digest, verify)
+        made, made_digest = await (session.without_state() if sealed.state is None else session.run(socket))
+        return _verdict(settings, sealed, digest, made, made_digest)
+    except NoWorkSeal as error:
+        return _plain(settings, Result.NO_WORK_SEAL, None, str(error))
+    except NoVerdict as error:
+        return _plain(settings, Result.NO_VERDICT, error.reason, str(error))
+    except (InputRefused, BenchmarkError, SetupRefused, AlreadyStored) as error:
+        return _plain(settings, Result.NO_VERDICT, "VerifierFault", str(error))
+    except StorageError as error:
+        return _plain(settings, Result.NO_VERDICT, "StorageUnavailable", str(error))
+
+
+def read_work_seal(store: ObjectStore, trial: Trial, anchor: str | None) -> tuple[WorkSeal, str]:
+    """(the work seal, its digest), intact and of this attempt. Raises NoWorkSeal."""
+    key = trial.paths.work_seal
+    try:
+        data = store.get(key)
+    except NotFound:
+        raise NoWorkSeal(f"{key} does not exist in {store.describe()}") from None
+    digest = sha256_digest(data)
+    if anchor is not None and digest != anchor:
+        raise NoWorkSeal(f"{key} has the digest {digest}, anchored is {anchor}: it was changed")
+    try:
+        sealed = WorkSeal.model_validate_json(data)
+    except ValidationError as error:
+        raise NoWorkSeal(f"{key} is no work seal: {error.error_count()} fields do not fit") from error
+    if not sealed.intact():
+        raise NoWorkSeal(f"{key} is damaged: its checksum is not that of its content")
+    if sealed.trial != trial.identity:
+        raise NoWorkSeal(f"{key} is of another attempt: {sealed.trial.canonical().decode()}")
+    return sealed, digest
+
+
+def earlier_verdict(store: ObjectStore, trial: Trial, work_seal: str) -> tuple[VerifySeal, str] | None:
+    """The first verify seal of this attempt that is intact and of this work seal: *the* result, whoever asks again."""
+    numbers = sorted(
+        int(parts[0].removeprefix("verify-"))
+        for info in store.list(f"{trial.paths.root}/verify-")
+        if (parts := info.key.removeprefix(f"{trial.paths.root}/").split("/"))[1:] == ["seal.json"]
+    )
+    for number in numbers:
+        data = store.get(trial.paths.verify(number).seal)
+        try:
+            seal = VerifySeal.model_validate_json(data)
+        except ValidationError:
+            continue
+        if seal.intact() and seal.work_seal == work_seal and seal.trial == trial.identity:
+            return seal, sha256_digest(data)
+    return None
+
+
+class VerifySession:
+    """One verify that has to be done. Single use."""
+
+    def __init__(
+        self,
+        config: StorageConfig,
+        settings: Settings,
+        store: ObjectStore,
+        trial: Trial,
+        sealed: WorkSeal,
+        work_seal: str,
+        number: int,
+    ) -> None:
+        self._config = config
+        self._settings = settings
+        self._store = store
+        self._trial = trial
+        self._sealed = sealed
+        self._work_seal = work_seal
+        self._number = number
+        self._paths: VerifyPaths = trial.paths.verify(number)
+        self._objects: list[SealedObject] = []
+
+    async def without_state(self) -> tuple[VerifySeal, str]:
+        """The state did not survive: reward 0 with the reason of the work, no tests."""
+        return await self._seal(Verdict(reward="0", seconds="0.000"))
+
+    async def run(self, socket: str) -> tuple[VerifySeal, str]:
+        """Restore, test, read, seal. Raises NoVerdict and what else keeps a verdict from being reached."""
+        limit = seconds(self._trial.lock.spec.limits.setup)
+        with contextlib.closing(listen(socket)) as listener:
+            task, run, state = await patiently(self._fetch, self._settings.storage_patience)
+            try:
+                runner = await listener.accept(limit)
+            except RunnerLost as lost:
+                raise NoVerdict("VerifierFault", lost.reason) from lost
+        try:
+            return await self._judge(runner, task, run, state)
+        finally:
+            await runner.close()
+
+    async def _judge(self, runner: RunnerPort, task: Task, run: RunJson, state: Path) -> tuple[VerifySeal, str]:
+        check_hello(runner.hello)
+        await self._prepare(runner, task, run, state)
+        try:
+            ran = await run_tests(runner, self._trial.task.workdir, self._trial.task.verifier_seconds)
+        except RunnerLost as lost:
+            raise NoVerdict("NoReward", f"the runner was lost while the tests ran: {lost.reason}") from lost
+        except RunnerError as error:
+            raise NoVerdict("AgentBrokeEnvironment", f"the tests could not be started: {error}") from error
+        await self._put(self._paths.logs, ran.log)
+        try:
+            report = await runner.quiesce(grace=QUIESCE_GRACE, kill=QUIESCE_KILL)
+            if report.survivors or not report.proven:
+                left = ", ".join(" ".join(p.argv)[:80] for p in report.survivors[:5]) or "not proven"
+                raise NoVerdict("NoReward", f"something could not be stopped before the reward is read: {left}")
+            if ran.timed_out:
+                raise NoVerdict("VerifierTimeout", f"the tests were killed after {self._trial.task.verifier_seconds:g} s")
+            rewards, ctrf = await read_rewards(runner), await read_ctrf(runner)
+        except (RunnerLost, RunnerError) as error:
+            raise NoVerdict("NoReward", f"the reward could not be read: {error}") from error
+        found = read_reward(rewards)
+        if isinstance(found, NoReward):
+            raise NoVerdict("NoReward", f"{found.why} (test.sh ended with {ran.exit_code})")
+        if ctrf is not None:
+            await self._put(self._paths.ctrf, ctrf)
+        return await self._seal(
+            Verdict(
+                reward=found.reward,
+                rewards=dict(found.rewards),
+                checks=None if ctrf is None else read_checks(ctrf),
+                exit_code=ran.exit_code,
+                seconds=f"{ran.seconds:.3f}",
+            )
+        )
+
+    async def _prepare(self, runner: RunnerPort, task: Task, run: RunJson, state: Path) -> None:
+        """run/ templates, then the state over them, then the tests over both."""
+        try:
+            await place(runner, render_run(task.private, run))
+        except RunnerLost as lost:
+            raise NoVerdict("VerifierFault", f"before anything of the agent was there: {lost.reason}") from lost
+        try:
+            await runner.restore(
+                unarchive(state), clear=self._trial.task.artifacts, max_bytes=STATE_BYTES, max_entries=STATE_ENTRIES
+            )
+            await put_tests(runner, task.private, run.canonical())
+        except (RunnerLost, RunnerError) as error:
+            raise NoVerdict("AgentBrokeEnvironment", f"the state could not be restored: {error}") from error
+
+    def _fetch(self) -> tuple[Task, RunJson, Path]:
+        """Bundles, run.json and state, each with the digest the seal has. Blocks; can be called again."""
+        spool = self._settings.spool
+        shutil.rmtree(spool / "task", ignore_errors=True)
+        task = fetch_task(self._config, self._store, self._trial, spool / "task")
+        run = self._store.get(self._trial.paths.run)
+        if sha256_digest(run) != self._sealed.run:
+            raise NoVerdict("VerifierFault", f"{self._trial.paths.run} is not the one that was sealed: it was changed")
+        state = spool / "state.tar.zst"
+        self._store.download(self._trial.paths.state, state)
+        with state.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if f"sha256:{digest}" != self._sealed.state:
+            raise NoVerdict("VerifierFault", f"{self._trial.paths.state} is not the one that was sealed: it was changed")
+        return task, RunJson.model_validate_json(run), state
+
+    async def _seal(self, verdict: Verdict) -> tuple[VerifySeal, str]:
+        await self._put(self._paths.verdict, verdict.canonical())
+        if self._settings.fault == KILL_AFTER_VERDICT:
+            os.kill(os.getpid(), signal.SIGKILL)
+        seal = VerifySeal(
+            trial=self._trial.identity,
+            verify=self._number,
+            work_seal=self._work_seal,
+            work_reason=self._sealed.reason,
+            reason=self._sealed.reason,
+            reward=verdict.reward,
+            checks=verdict.checks,
+            verifier_version=self._trial.task.verifier_version,
+            trust=self._trial.task.trust,
+            image=self._trial.task.image,
+            objects=sorted(self._objects, key=lambda o: o.path),
+        )
+        data = seal.seal()
+        await patiently(lambda: self._store.put_once(self._paths.seal, data), self._settings.storage_patience)
+        return VerifySeal.model_validate_json(data), sha256_digest(data)
+
+    async def _put(self, key: str, data: bytes) -> None:
+        await patiently(lambda: self._store.put_once(key, data), self._settings.storage_patience)
+        path = key.removeprefix(f"{self._paths.root}/")
+        self._objects.append(SealedObject(path=path, sha256=sha256_digest(data).removeprefix("sha256:"), size=len(data)))
+
+
+def _verdict(settings: Settings, sealed: WorkSeal, work_seal: str, made: VerifySeal, digest: str) -> Termination:
+    message = _message(settings, Result.VERDICT, sealed, work_seal, reason=made.reason)
+    return message.model_copy(update={"seal": digest, "reward": made.reward, "checks": made.checks})
+
+
+def _message(settings: Settings, result: Result, sealed: WorkSeal, work_seal: str, *, reason: str) -> Termination:
+    return Termination(
+        phase="Verify",
+        result=result,
+        reason=reason,
+        work_end=sealed.reason,
+        work_seal=work_seal,
+        turns=sealed.turns,
+        tokens=sealed.tokens,
+        working_seconds=sealed.working_seconds,
+        limit=sealed.limit,
+        node=settings.node,
+    )
+
+
+def _plain(settings: Settings, result: Result, reason: str | None, detail: str) -> Termination:
+    print(f"{result}: {reason or ''} {detail}", file=sys.stderr, flush=True)
+    return Termination(phase="Verify", result=result, reason=reason, message=shorten(detail), node=settings.node)
