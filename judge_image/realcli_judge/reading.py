@@ -1,0 +1,131 @@
+"""What a report says in words: one sentence per question (RealCLI 6), and the flags a reader has to know. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from realcli.api.plan import Lock
+from realcli_judge.summary import ConfigurationSummary, Counts, Flag, Number, Reading, TrialSummary
+
+
+def reading(configurations: Sequence[ConfigurationSummary], catalogue: int, bound: Mapping[str, Sequence[str]]) -> Reading:
+    """RQ1: outcome and collaboration with a user taking part. RQ2: the same tasks with and without one.
+
+    `catalogue`: number of scenarios there are; `bound`: those of each task.
+    """
+    observed = len({scenario for scenarios in bound.values() for scenario in scenarios})
+    return Reading(rq1=_rq1(configurations, observed, catalogue), rq2=_rq2(configurations))
+
+
+def _rq1(configurations: Sequence[ConfigurationSummary], observed: int, catalogue: int) -> str:
+    measured = [c for c in configurations if c.collab is not None]
+    if not measured:
+        return "The sweep has no COLLAB runs, so it says nothing about work with a user."
+    coverage = f"{observed} of {catalogue} scenarios"
+    if len(measured) > 1:
+        rates = [c.collab.r for c in measured if c.collab is not None and c.collab.r is not None]
+        qualities = [value for c in measured if (value := _quality(c)) is not None]
+        return (
+            f"With a user taking part, {len(measured)} configurations solve {_range(rates)} of their runs and their "
+            f"collaboration scores {_range(qualities)}, seen on {coverage}"
+            + ("." if observed == catalogue else ": too few to compare them by it.")
+        )
+    one = measured[0]
+    assert one.collab is not None  # by the filter above
+    outcome = _of(one.collab.r, one.collab.valid, "valid runs")
+    quality = _quality(one)
+    collaboration = (
+        "its collaboration has no score" if quality is None else f"its collaboration scores {quality.text} ({one.headline})"
+    )
+    limit = "" if observed == catalogue else ", too few for a statement about the agent"
+    return f"With a user taking part, {one.name} solves {outcome}; {collaboration}, seen on {coverage}{limit}."
+
+
+def _rq2(configurations: Sequence[ConfigurationSummary]) -> str:
+    paired = [c for c in configurations if c.paired.pairs]
+    if not paired:
+        return "There is no task with a valid run in both modes, so autonomous and collaborative runs cannot be compared."
+    if len(paired) > 1:
+        up, down = sum(c.paired.fail_to_pass for c in paired), sum(c.paired.pass_to_fail for c in paired)
+        pairs = sum(c.paired.pairs for c in paired)
+        return (
+            f"On the same tasks, {up} of {pairs} pairs of runs turn from failure to success when a user takes part "
+            f"and {down} the other way round, over {len(paired)} configurations."
+        )
+    one = paired[0]
+    assert one.paired.delta_r is not None  # it has pairs
+    delta = one.paired.delta_r
+    change = "does not change" if delta.value == 0 else f"changes by {'+' if delta.value > 0 else ''}{delta.text}"
+    return (
+        f"On the same tasks, the success rate of {one.name} {change} when a user takes part: of {one.paired.pairs} pairs of runs "
+        f"{one.paired.fail_to_pass} turn from failure to success and {one.paired.pass_to_fail} the other way round."
+    )
+
+
+def flags(
+    lock: Lock, counts: Counts, configurations: Sequence[ConfigurationSummary], trials: Sequence[TrialSummary]
+) -> list[Flag]:
+    """In the order of their weight."""
+    return list(_flags(lock, counts, configurations, trials))
+
+
+def _flags(
+    lock: Lock, counts: Counts, configurations: Sequence[ConfigurationSummary], trials: Sequence[TrialSummary]
+) -> Iterator[Flag]:
+    troubled = [trial.name for trial in trials if trial.trouble]
+    if troubled:
+        yield Flag(
+            code="evidence",
+            text=f"The evidence of {len(troubled)} trials is not what was anchored ({', '.join(troubled[:3])}"
+            f"{', …' if len(troubled) > 3 else ''}): their rewards are those the operator saw, and nothing supports them.",
+        )
+    if counts.missing:
+        yield Flag(
+            code="incomplete",
+            text=f"{counts.groups - counts.groups_judged} of {counts.groups} groups are not judged: {counts.missing} of "
+            f"{counts.trials} trials are missing here. Missing is never counted as failure.",
+        )
+    if counts.invalid:
+        yield Flag(
+            code="invalid",
+            text=f"{counts.invalid} of {counts.trials} trials ended without an outcome, for reasons the agent cannot cause. "
+            "They are left out; beside R stand its values with all of them read as failures and as successes.",
+        )
+    yield Flag(
+        code="egress-unenforced",
+        text="Egress: Unenforced. There was no network wall around the agent; results are not those of a sealed environment.",
+    )
+    if "COLLAB" not in lock.modes:
+        return
+    if any(c.partial for c in configurations):
+        yield Flag(
+            code="partial",
+            text="S is partial: not every sub-dimension was observed in every repeat, so S and J stand apart from the main "
+            "table and are not to be compared. In status and tables such an S is marked ~.",
+        )
+    if any(c.headline == "S_rate" for c in configurations):
+        yield Flag(
+            code="development",
+            text="The median scenario was seen on fewer than 8 tasks, so S_rate (pass rates without the 3/4 threshold) leads, "
+            "and S is a development figure.",
+        )
+    yield Flag(
+        code="uncalibrated",
+        text="Judged by program alone: no judge model took part and none was calibrated. "
+        "A check no program can decide is unscored.",
+    )
+
+
+def _quality(configuration: ConfigurationSummary) -> Number | None:
+    return configuration.s if configuration.headline == "S" else configuration.s_rate
+
+
+def _of(rate: Number | None, n: int, what: str) -> str:
+    return f"none of its runs that count ({n} {what})" if rate is None else f"{rate.text} of its runs ({n} {what})"
+
+
+def _range(values: Sequence[Number]) -> str:
+    if not values:
+        return "an unknown share"
+    low, high = min(values, key=lambda n: n.value), max(values, key=lambda n: n.value)
+    return low.text if low.exact == high.exact else f"{low.text} to {high.text}"
