@@ -48,8 +48,14 @@ def decide_trial(facts: TrialFacts, now: datetime, policy: Policy | None = None)
     return _Step(facts, now, policy or Policy()).decide()
 
 
-def refused(status: TrialStatus, message: str, now: datetime, generation: int) -> TrialStatus:
-    """The status of a trial whose pod the API server (or a foreign object of that name) does not allow."""
+def refused(status: TrialStatus, message: str, now: datetime, generation: int, *, verifying: bool) -> TrialStatus:
+    """The status of a trial whose pod the API server (or a foreign object of that name) does not allow.
+
+    It ends the trial, but for a verify pod: the work is sealed, and whoever removes the cause gets its verdict.
+    """
+    if verifying:
+        conditions = with_condition(status.conditions, "Running", "False", "ConfigurationError", message, now, generation)
+        return status.model_copy(update={"conditions": conditions, "message": message[:MAX_MESSAGE]})
     return _ended(status, Phase.INVALID, "ConfigurationError", message, now, generation)
 
 

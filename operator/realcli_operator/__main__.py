@@ -1,0 +1,86 @@
+"""`python -m realcli_operator`: the process. Settings come from the environment (`realcli_operator.settings`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import Any
+
+import structlog
+
+from realcli_operator.execute import Executor
+from realcli_operator.faults import Faults
+from realcli_operator.handlers import SweepReconciler, TrialReconciler
+from realcli_operator.kopf_shell import Shell, run
+from realcli_operator.kube.client import KubeClient
+from realcli_operator.kube.metrics import Metrics
+from realcli_operator.kube.names import Kind
+from realcli_operator.kube.source import HttpSource
+from realcli_operator.kube.transport import ClientSettings, Transport, load_configuration
+from realcli_operator.layer import LayerSettings, WatchLayer
+from realcli_operator.loop import Reconciler, WorkerSettings
+from realcli_operator.observe import Observer
+from realcli_operator.reconcile.policy import Policy
+from realcli_operator.settings import Settings, SettingsError
+
+
+def configure_logging(level: str) -> None:
+    """JSON lines on stdout; kopf's own logger at the same level."""
+    number = logging.getLevelNamesMapping()[level]
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+    )
+    logging.basicConfig(level=number, stream=sys.stdout, format='{"level": "%(levelname)s", "event": "%(name)s: %(message)s"}')
+
+
+async def operate(settings: Settings, *, stop_flag: asyncio.Event | None = None, ready_flag: asyncio.Event | None = None) -> None:
+    """Run the operator until a signal or ``stop_flag``."""
+    metrics = Metrics()
+    configuration = await load_configuration(settings.kubeconfig)
+    burst = max(1, int(settings.writes_per_second))
+    client = ClientSettings(writes_per_second=settings.writes_per_second, write_burst=burst)
+    transport = Transport(configuration, client, metrics)
+    source = HttpSource(transport)
+    workers = WorkerSettings(count=settings.workers)
+    layer = WatchLayer(source, LayerSettings(namespaces=settings.namespaces, workers=workers), metrics=metrics)
+    api = KubeClient(transport, source)
+    policy = Policy(keep_failed_pods=settings.keep_failed_pods)
+    observer = Observer(api, layer.store, settings, layer.clock, policy)
+    executor = Executor(api, layer.store, Faults(settings.fault))
+    reconcilers: dict[Kind, Reconciler[Any, Any]] = {
+        Kind.TRIAL: TrialReconciler(observer, executor),
+        Kind.SWEEP: SweepReconciler(observer, executor, layer.queue),
+    }
+
+    async def start() -> None:
+        await layer.start(reconcilers)
+
+    async def stop() -> None:
+        await layer.stop()
+        await transport.close()
+
+    shell = Shell(layer, configuration, start, stop, settings.namespaces, settings.liveness)
+    await run(shell, stop_flag=stop_flag, ready_flag=ready_flag)
+
+
+def main() -> int:
+    """Entry point; exit code 2 for settings that cannot be used."""
+    try:
+        settings = Settings.from_environment()
+    except SettingsError as error:
+        print(f"realcli-operator: {error}", file=sys.stderr)
+        return 2
+    configure_logging(settings.log_level)
+    asyncio.run(operate(settings))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,151 @@
+"""Doing what was decided: creations that are safe to repeat, one status write, deletions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from realcli.api.sweep import SweepStatus
+from realcli.api.trial import TrialStatus
+from realcli_operator.faults import FaultPoint, Faults
+from realcli_operator.kube.api import KubeApi, Regarding
+from realcli_operator.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, TransientError
+from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST, API_VERSION
+from realcli_operator.kube.store import Store
+from realcli_operator.kube.views import ConfigMapView, JobView, Json, ObjectView, PodView, SweepView, TrialView
+from realcli_operator.reconcile.plans import Note, Removal
+
+log = structlog.get_logger(__name__)
+
+V = TypeVar("V", bound=ObjectView)
+TERMINATING: Final = "because it is being terminated"
+
+
+class Refused(Exception):
+    """The API server will not have the object, or one of that name is somebody else's; the message is for a person."""
+
+
+class StillDeleting(TransientError):
+    """The old object of that name is on its way out."""
+
+
+class Executor:
+    """Writes to the API server and tells the store what came of it, so that the next decision sees its own writes."""
+
+    def __init__(self, api: KubeApi, store: Store, faults: Faults | None = None) -> None:
+        self.api = api
+        self.store = store
+        self._faults = faults or Faults()
+
+    # -- creations
+
+    async def create_pod(self, manifest: Json) -> PodView:
+        """A pod of a trial; `Refused`."""
+        view = await _ensure("Pod", self.api.create_pod, self.api.get_pod, manifest)
+        self.store.put(view)
+        self._faults.reached(FaultPoint.POD)
+        return view
+
+    async def create_job(self, manifest: Json, fault: FaultPoint | None = None) -> JobView:
+        """A Job of a sweep; `Refused`."""
+        view = await _ensure("Job", self.api.create_job, self.api.get_job, manifest)
+        self.store.put(view)
+        if fault is not None:
+            self._faults.reached(fault)
+        return view
+
+    async def create_config_map(self, manifest: Json) -> ConfigMapView:
+        """The ConfigMap of the plan; `Refused`."""
+        return await _ensure("ConfigMap", self.api.create_config_map, self.api.get_config_map, manifest)
+
+    async def create_trial(self, manifest: Json) -> TrialView:
+        """A Trial; `Refused`."""
+        view = await _ensure("Trial", self.api.create_trial, self.api.get_trial, manifest)
+        self.store.put(view)
+        self._faults.reached(FaultPoint.TRIAL)
+        return view
+
+    # -- status
+
+    async def write_trial_status(self, trial: TrialView, status: TrialStatus) -> bool:
+        """The whole status; False if the trial is gone."""
+        try:
+            self.store.put(await self.api.apply_trial_status(trial, status.dump()))
+        except (NotFound, Conflict):
+            return False
+        self._faults.reached(FaultPoint.STATUS)
+        return True
+
+    async def write_sweep_status(self, sweep: SweepView, status: SweepStatus) -> bool:
+        """The whole status; False if the sweep is gone."""
+        try:
+            self.store.put(await self.api.apply_sweep_status(sweep, status.dump()))
+        except (NotFound, Conflict):
+            return False
+        return True
+
+    # -- deletions
+
+    async def delete_pod(self, namespace: str, removal: Removal) -> None:
+        """A pod by uid; one that is gone or another by now is left alone."""
+        try:
+            await self.api.delete_pod(namespace, removal.name, uid=removal.uid, grace_seconds=removal.grace_seconds)
+        except (NotFound, Conflict):
+            return
+        pod = self.store.pod(namespace, removal.name)
+        # A terminal pod is removed at once; a running one is still seen while it terminates.
+        if pod is not None and pod.uid == removal.uid and (pod.finished or removal.grace_seconds == 0):
+            self.store.delete(pod)
+
+    async def delete_job(self, namespace: str, removal: Removal) -> None:
+        """A Job by uid, with its pods."""
+        try:
+            await self.api.delete_job(namespace, removal.name, uid=removal.uid)
+        except (NotFound, Conflict):
+            return
+        job = self.store.job(namespace, removal.name)
+        if job is not None and job.uid == removal.uid:
+            self.store.delete(job)
+
+    # -- events
+
+    async def tell(self, kind: str, view: ObjectView, notes: tuple[Note, ...]) -> None:
+        """Events are for people: one that cannot be posted must not repeat the step."""
+        for note in notes:
+            log.info(note.message, kind=kind, namespace=view.namespace, name=view.name, reason=note.reason)
+            regarding = Regarding(API_VERSION, kind, view.namespace, view.name, view.uid)
+            try:
+                await self.api.emit_event(regarding, note.type, note.reason, note.message)
+            except (TransientError, Forbidden, Invalid, NotFound) as error:
+                log.warning("event not posted", reason=note.reason, error=str(error))
+
+
+async def _ensure(
+    kind: str, create: Callable[[Json], Awaitable[V]], read: Callable[[str, str], Awaitable[V]], manifest: Json
+) -> V:
+    """Create, or find that it was created: same owner and same spec. Everything else of that name is `Refused`."""
+    metadata: dict[str, Any] = manifest["metadata"]
+    where = f"{kind} {metadata['namespace']}/{metadata['name']}"
+    try:
+        return await create(manifest)
+    except AlreadyExists:
+        found = await read(metadata["namespace"], metadata["name"])
+    except (Forbidden, Invalid) as error:
+        if TERMINATING in error.message:
+            raise StillDeleting(error.message, status=error.status, reason=error.reason) from error
+        raise Refused(f"the API server refuses {where}: {error.message}") from error
+    wanted = metadata["ownerReferences"][0]
+    if found.owner_uid != wanted["uid"]:
+        if found.deleting:
+            raise StillDeleting(f"{where} of uid {found.uid} is being deleted")
+        belongs = f"belongs to {found.owner_name}" if found.owner_name else "has no owner"
+        raise Refused(
+            f"{where} exists and is not ours: it {belongs}, not to {wanted['kind']} {wanted['name']}; delete or rename it"
+        )
+    if found.deleting:
+        raise StillDeleting(f"{where} is being deleted")
+    if found.spec_digest != metadata["annotations"][ANNOTATION_SPEC_DIGEST]:
+        raise Refused(f"{where} exists with another spec ({found.spec_digest}) than it should have; delete it")
+    return found

@@ -1,0 +1,126 @@
+"""The two reconcilers: observe → decide (pure) → execute."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from realcli.api.plan import Plan as FrozenPlan
+from realcli.api.plan import Platform
+from realcli.api.sweep import SweepSpec
+from realcli_operator.execute import Executor, Refused
+from realcli_operator.faults import FaultPoint
+from realcli_operator.kube.names import Key, trial_key
+from realcli_operator.kube.queue import KeyedQueue
+from realcli_operator.kube.views import SweepView
+from realcli_operator.loop import Done
+from realcli_operator.observe import Observer, TrialSeen
+from realcli_operator.pods.jobs import plan_config_map, sweep_job, trial_manifest
+from realcli_operator.pods.parts import BuildError, SweepContext
+from realcli_operator.pods.trial import trial_pod
+from realcli_operator.reconcile.facts import SweepFacts
+from realcli_operator.reconcile.plans import SweepPlan, Task, TrialPlan
+from realcli_operator.reconcile.sweep import blocked, decide_sweep
+from realcli_operator.reconcile.trial import decide_trial, refused
+
+BLOCKED_AGAIN = 60.0
+"""Seconds until a refused creation is tried again: a foreign object may have been deleted, a quota raised."""
+_JOB_FAULTS = {Task.JUDGE: FaultPoint.JUDGE_JOB, Task.REPORT: FaultPoint.REPORT}
+
+
+def _context(observer: Observer, view: SweepView, spec: SweepSpec, platform: Platform, plan: FrozenPlan | None) -> SweepContext:
+    pull_policy = observer.settings.pull_policy
+    return SweepContext(view.namespace, view.name, view.uid, spec, platform, pull_policy, plan)
+
+
+class TrialReconciler:
+    """One step of a trial."""
+
+    def __init__(self, observer: Observer, executor: Executor) -> None:
+        self._observer = observer
+        self._executor = executor
+
+    async def observe(self, key: Key) -> TrialSeen | None:
+        """See `Observer.trial`."""
+        return await self._observer.trial(key)
+
+    def decide(self, observed: TrialSeen, now: datetime) -> TrialPlan:
+        """See `decide_trial`."""
+        return decide_trial(observed.facts, now, self._observer.policy)
+
+    async def execute(self, key: Key, observed: TrialSeen, plan: TrialPlan) -> Done:
+        """Pod, then status, then deletions: an outcome is written down before its pod goes."""
+        facts, status, again = observed.facts, plan.status, plan.requeue_after
+        if plan.create is not None:
+            context = _context(self._observer, observed.sweep, facts.sweep, facts.plan.platform, facts.plan)
+            try:
+                manifest = trial_pod(context, facts.spec, facts.trial.name, facts.trial.uid, plan.create)
+                await self._executor.create_pod(manifest)
+            except (Refused, BuildError) as error:
+                verifying = plan.create.verify > 0
+                now, generation = self._observer.clock.now(), facts.trial.generation
+                status = refused(facts.status, str(error), now, generation, verifying=verifying)
+                again = BLOCKED_AGAIN if verifying else None
+        if status is not None and not await self._executor.write_trial_status(facts.trial, status):
+            return Done()
+        for removal in plan.delete:
+            await self._executor.delete_pod(key.namespace, removal)
+        await self._executor.tell("Trial", facts.trial, plan.events)
+        return Done(again)
+
+
+class SweepReconciler:
+    """One step of a sweep. It is the only one that admits trials, so the window needs no lock."""
+
+    def __init__(self, observer: Observer, executor: Executor, queue: KeyedQueue[Key]) -> None:
+        self._observer = observer
+        self._executor = executor
+        self._queue = queue
+
+    async def observe(self, key: Key) -> SweepFacts | None:
+        """See `Observer.sweep`."""
+        return await self._observer.sweep(key)
+
+    def decide(self, observed: SweepFacts, now: datetime) -> SweepPlan:
+        """See `decide_sweep`."""
+        return decide_sweep(observed, now, self._observer.policy)
+
+    async def execute(self, key: Key, observed: SweepFacts, plan: SweepPlan) -> Done:
+        """Jobs, plan, Trials, admission, then status."""
+        memory = self._observer.memory(observed.sweep.uid)
+        status, again = plan.status, plan.requeue_after
+        try:
+            await self._write(key, observed, plan)
+        except (Refused, BuildError) as error:
+            status, again = blocked(observed, str(error), self._observer.clock.now()), BLOCKED_AGAIN
+            status = status if status != observed.status else None
+        memory.grants = plan.grants
+        for name in plan.wake:
+            self._queue.add(trial_key(key.namespace, name))
+        if observed.plan is not None and not memory.woken:
+            # Trials that were looked at before their plan was loaded (at start, or it was lost) had to wait.
+            memory.woken = True
+            for trial in observed.trials:
+                self._queue.add(trial_key(key.namespace, trial.name))
+        if status is not None:
+            if not await self._executor.write_sweep_status(observed.sweep, status):
+                return Done()
+            memory.last_write = self._observer.clock.now()
+        await self._executor.tell("BenchmarkSweep", observed.sweep, plan.events)
+        return Done(again)
+
+    async def _write(self, key: Key, observed: SweepFacts, plan: SweepPlan) -> None:
+        for removal in plan.delete_jobs:
+            await self._executor.delete_job(key.namespace, removal)
+        if not (plan.create_jobs or plan.store_plan or plan.create_trials):
+            return
+        frozen = observed.plan or plan.store_plan
+        platform = frozen.platform if frozen is not None else await self._observer.platform(observed.sweep)
+        context = _context(self._observer, observed.sweep, observed.spec, platform, frozen)
+        for intent in plan.create_jobs:
+            await self._executor.create_job(sweep_job(context, intent), _JOB_FAULTS.get(intent.task))
+        if plan.store_plan is not None:
+            await self._executor.create_config_map(plan_config_map(context, plan.store_plan))
+            self._observer.memory(observed.sweep.uid).plan = plan.store_plan
+            self._queue.add(key)
+        for ordinal in plan.create_trials:
+            await self._executor.create_trial(trial_manifest(context, ordinal))

@@ -1,0 +1,228 @@
+"""What is known of a sweep or trial: the store, what this process remembers, and fresh reads where absence must be proven."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from realcli.api.outcomes import Phase
+from realcli.api.plan import Plan as FrozenPlan
+from realcli.api.plan import Platform, decode_plan, plan_in_log
+from realcli.api.termination import Result
+from realcli_operator.kube.api import KubeApi
+from realcli_operator.kube.clock import Clock
+from realcli_operator.kube.errors import Forbidden, Invalid, NotFound, PermanentError
+from realcli_operator.kube.names import Key
+from realcli_operator.kube.store import Store
+from realcli_operator.kube.views import PodView, SweepView, TrialView
+from realcli_operator.pods.jobs import PLAN_KEY
+from realcli_operator.pods.probe import image_volumes_survived, probe_pod, user_namespaces_survived
+from realcli_operator.reconcile.facts import (
+    JobFacts,
+    PlanLog,
+    SweepFacts,
+    TrialFacts,
+    sweep_spec,
+    sweep_status,
+    trial_spec,
+    trial_status,
+)
+from realcli_operator.reconcile.jobs import Done, job_state
+from realcli_operator.reconcile.names import plan_job, verify_pod, work_pod
+from realcli_operator.reconcile.plans import Task
+from realcli_operator.reconcile.policy import Policy
+from realcli_operator.settings import Settings, Use
+
+LOG_LIMIT = 2 << 20
+"""Bytes of the plan Job's log; the plan has at most 900 kB."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """What the process remembers of a sweep between steps. Losing it is safe."""
+
+    plan: FrozenPlan | None = None
+    platform: Platform | None = None
+    grants: frozenset[str] = frozenset()
+    last_write: datetime | None = None
+    looked: bool = False
+    """Whether the plan's ConfigMap was looked for."""
+    woken: bool = False
+    """Whether the trials were looked at once with the plan at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSeen:
+    """A trial's facts and the sweep's view."""
+
+    facts: TrialFacts
+    sweep: SweepView
+
+
+@dataclass(slots=True)
+class Observer:
+    """Reads for both reconcilers."""
+
+    api: KubeApi
+    store: Store
+    settings: Settings
+    clock: Clock
+    policy: Policy
+    memories: dict[str, Memory] = field(default_factory=dict)
+
+    def memory(self, uid: str) -> Memory:
+        """What is remembered of the sweep ``uid``."""
+        return self.memories.setdefault(uid, Memory())
+
+    def forget_others(self) -> None:
+        """Drop memories of sweeps that are gone."""
+        alive = {sweep.uid for sweep in self.store.sweeps()}
+        for uid in [uid for uid in self.memories if uid not in alive]:
+            del self.memories[uid]
+
+    # -- trials
+
+    async def trial(self, key: Key) -> TrialSeen | None:
+        """None: gone, or an orphan (its sweep is gone), or its sweep has no plan yet and will wake it."""
+        view = self.store.trial(key.namespace, key.name)
+        if view is None or view.sweep is None:
+            return None
+        sweep = self.store.sweep(key.namespace, view.sweep)
+        if sweep is None or sweep.uid != view.owner_uid:
+            return None
+        plan = await self.plan(sweep)
+        if plan is None:
+            return None
+        pods = [pod for pod in self.store.pods_of_trial(key.namespace, key.name) if pod.owner_uid == view.uid]
+        facts = TrialFacts(
+            trial=view,
+            spec=trial_spec(view),
+            status=trial_status(view),
+            pods=tuple(pods),
+            sweep=sweep_spec(sweep),
+            plan=plan,
+            granted=view.name in self.memory(sweep.uid).grants,
+        )
+        return TrialSeen(await self._with_expected_pod(view, facts), sweep)
+
+    async def _with_expected_pod(self, view: TrialView, facts: TrialFacts) -> TrialFacts:
+        """The store never proves absence: a pod that should be there and is not seen is read afresh."""
+        status = facts.status
+        if status.phase not in (Phase.WORKING, Phase.VERIFYING) or status.retry_after is not None:
+            return facts
+        name = work_pod(view.name, status.attempt)
+        if status.verify_attempt:
+            name = verify_pod(view.name, status.attempt, status.verify_attempt)
+        if facts.pod(name) is not None:
+            return facts
+        try:
+            pod = await self.api.get_pod(view.namespace, name)
+        except NotFound:
+            return _replaced(facts, facts.pods, frozenset({name}))
+        if pod.owner_uid != view.uid:
+            return _replaced(facts, facts.pods, frozenset({name}))
+        self.store.put(pod)
+        return _replaced(facts, (*facts.pods, pod), frozenset())
+
+    # -- sweeps
+
+    async def sweep(self, key: Key) -> SweepFacts | None:
+        """None: gone."""
+        view = self.store.sweep(key.namespace, key.name)
+        if view is None:
+            self.forget_others()
+            return None
+        memory = self.memory(view.uid)
+        plan = await self.plan(view)
+        jobs = self._jobs(view)
+        log = await self._plan_log(view, jobs) if plan is None else None
+        trials = self.store.trials_of_sweep(key.namespace, key.name)
+        return SweepFacts(
+            sweep=view,
+            spec=sweep_spec(view),
+            status=sweep_status(view),
+            plan=plan,
+            plan_log=log,
+            jobs=jobs,
+            trials=tuple(trial for trial in trials if trial.owner_uid == view.uid),
+            granted=memory.grants,
+            last_write=memory.last_write,
+        )
+
+    def _jobs(self, sweep: SweepView) -> dict[str, JobFacts]:
+        pods: dict[str, list[PodView]] = {}
+        for pod in self.store.pods_of_sweep(sweep.namespace, sweep.name):
+            if pod.trial is None and pod.owner_uid is not None:
+                pods.setdefault(pod.owner_uid, []).append(pod)
+        jobs = self.store.jobs_of_sweep(sweep.namespace, sweep.name)
+        return {job.name: JobFacts(job, tuple(pods.get(job.uid, ()))) for job in jobs if job.owner_uid == sweep.uid}
+
+    async def plan(self, sweep: SweepView) -> FrozenPlan | None:
+        """The frozen plan: remembered, or from its ConfigMap (looked for once, or whenever the status says there is one)."""
+        memory = self.memory(sweep.uid)
+        if memory.plan is not None or (memory.looked and "planDigest" not in sweep.status):
+            return memory.plan
+        try:
+            found = await self.api.get_config_map(sweep.namespace, plan_job(sweep.name))
+        except NotFound:
+            memory.looked = True
+            return None
+        memory.looked = True
+        if found.owner_uid != sweep.uid or PLAN_KEY not in found.data:
+            return None  # somebody else's: creating ours will say so
+        memory.plan = decode_plan(found.data[PLAN_KEY], sweep.status.get("planDigest"))
+        return memory.plan
+
+    async def _plan_log(self, sweep: SweepView, jobs: dict[str, JobFacts]) -> PlanLog | None:
+        job = jobs.get(plan_job(sweep.name))
+        if job is None:
+            return None
+        state = job_state(job, Task.PLAN, self.clock.now(), self.policy)
+        if not isinstance(state, Done) or state.message.result is not Result.PLANNED:
+            return None
+        if state.message.seal is None:
+            return PlanLog(None, f"Job {job.job.name} says it planned, but not which plan (no digest)")
+        try:
+            raw = await self.api.read_log(sweep.namespace, state.pod, Task.PLAN, limit_bytes=LOG_LIMIT)
+            return PlanLog(plan_in_log(raw.decode(errors="replace"), state.message.seal))
+        except (NotFound, PermanentError) as error:
+            return PlanLog(None, f"the log of pod {state.pod} cannot be read: {error.message}")
+        except ValueError as error:
+            return PlanLog(None, f"pod {state.pod}: {error}")
+
+    # -- platform
+
+    async def platform(self, sweep: SweepView) -> Platform:
+        """What the cluster can do, asked once per sweep; the plan keeps it."""
+        memory = self.memory(sweep.uid)
+        if memory.plan is not None:
+            return memory.plan.platform
+        if memory.platform is None:
+            memory.platform = Platform(
+                operator_version=self.settings.version,
+                images=self.settings.images,
+                user_namespaces=await self._survives(sweep, self.settings.user_namespaces, user_namespaces=True),
+                image_volumes=await self._survives(sweep, self.settings.image_volumes, user_namespaces=False),
+                cluster_domain=self.settings.cluster_domain,
+            )
+        return memory.platform
+
+    async def _survives(self, sweep: SweepView, use: Use, *, user_namespaces: bool) -> bool:
+        if use is not Use.AUTO:
+            return use is Use.ALWAYS
+        probe = probe_pod(
+            sweep.namespace,
+            sweep.name,
+            self.settings.images.session,
+            user_namespaces=user_namespaces,
+            image_volumes=not user_namespaces,
+        )
+        try:
+            kept = await self.api.dry_run_create_pod(probe)
+        except (Invalid, Forbidden):
+            return False
+        return user_namespaces_survived(kept) if user_namespaces else image_volumes_survived(kept)
+
+
+def _replaced(facts: TrialFacts, pods: tuple[PodView, ...], absent: frozenset[str]) -> TrialFacts:
+    return TrialFacts(facts.trial, facts.spec, facts.status, pods, facts.sweep, facts.plan, facts.granted, absent)
