@@ -30,6 +30,7 @@ from realcli_session.agents.registry import adapter_class
 from realcli_session.inputs import benchmark_store
 from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock
 from realcli_session.plan.storage_check import check_storage
+from realcli_session.settings import ALLOW_LOOPBACK
 from realcli_session.termination import shorten
 
 SWEEP_ENV = "REALCLI_SWEEP"
@@ -77,7 +78,15 @@ def plan(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig
             return *earlier, root
         _check_keys(request, environ)
         index, index_digest = _index(request, config, store)
-        lock = build_lock(request, index, index_digest, _deviations, f"realcli/{version('realcli')}", _now())
+        lock = build_lock(
+            request,
+            index,
+            index_digest,
+            _deviations,
+            f"realcli/{version('realcli')}",
+            _now(),
+            allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
+        )
         store.put_once(SweepPaths(root).lock, lock.canonical())
     except StorageRefused as error:
         raise Refusal("StorageRefused", str(error)) from error

@@ -42,9 +42,11 @@ def build_lock(
     deviations: Callable[[str], Iterable[Deviation]],
     verifier_version: str,
     created_at: str,
+    *,
+    allow_loopback: bool = False,
 ) -> Lock:
     """The lock, or ConfigurationRefused with every problem. `deviations(program)`: what its adapter sets differently."""
-    problems = list(_problems(request, index))
+    problems = list(_problems(request, index, allow_loopback))
     if problems:
         raise ConfigurationRefused("\n".join(problems))
     spec = request.spec
@@ -114,7 +116,7 @@ def _warnings(spec: SweepSpec) -> Iterator[str]:
         yield "judge: no judge model; checks that a program cannot decide are unscored"
 
 
-def _problems(request: PlanRequest, index: Index) -> Iterator[str]:
+def _problems(request: PlanRequest, index: Index, allow_loopback: bool) -> Iterator[str]:
     spec = request.spec
     yield from _twice("spec.agents[].name", [a.name for a in spec.agents])
     yield from _twice("spec.models[].name", [m.name for m in spec.models])
@@ -124,7 +126,7 @@ def _problems(request: PlanRequest, index: Index) -> Iterator[str]:
     for agent in spec.agents:
         yield from _agent_problems(agent, request.platform, index)
     for model in spec.models:
-        yield from _model_problems(model, spec.agents, request.platform)
+        yield from _model_problems(model, spec.agents, request.platform, allow_loopback)
     size = len(index.tasks) * spec.repeats * len(spec.agents) * len(spec.models) * len(spec.modes)
     if size > MAX_ORDINALS:
         yield f"spec: {size} trials; at most {MAX_ORDINALS} have a five-digit ordinal: split the sweep"
@@ -147,7 +149,7 @@ def _agent_problems(agent: Agent, platform: Platform, index: Index) -> Iterator[
             )
 
 
-def _model_problems(model: Model, agents: list[Agent], platform: Platform) -> Iterator[str]:
+def _model_problems(model: Model, agents: list[Agent], platform: Platform, allow_loopback: bool) -> Iterator[str]:
     for agent in agents:
         api = API_OF.get(agent.resolved_program)
         if api is not None and getattr(model.endpoints, api) is None:
@@ -161,6 +163,7 @@ def _model_problems(model: Model, agents: list[Agent], platform: Platform) -> It
                 endpoint.url,
                 insecure_http=endpoint.insecure_http is InsecureHttp.IN_CLUSTER,
                 cluster_domain=platform.cluster_domain,
+                allow_loopback=allow_loopback,
             )
         except EndpointRefused as error:
             yield f"spec.models[{model.name}].endpoints.{api}.url: {error}"
