@@ -81,7 +81,7 @@ class TaskRoot:
             if file.path.startswith(part + "/"):
                 self.put("/" + file.path, file.mode, file.content)
 
-    def execute(self, *argv: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def execute(self, *argv: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         """Run a program in the root, in the task's workdir."""
         isolate = ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "--propagation", "private"]
         environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
@@ -152,16 +152,27 @@ def solved(suite: Suite, roots: Callable[[Task, RunJson], TaskRoot], a_run: Call
     return made
 
 
-@pytest.fixture
-def verify(roots: Callable[[Task, RunJson], TaskRoot]) -> Callable[[Task, RunJson, list[File]], Verdict]:
-    """Verify as the contract says: pristine image, run/ files, state, tests, run.json; the reward by Harbor's rules."""
+@pytest.fixture(scope="session")
+def restored(roots: Callable[[Task, RunJson], TaskRoot]) -> Callable[[Task, RunJson, list[File]], TaskRoot]:
+    """The verifier's root: pristine image, run/ files, the state, tests, run.json."""
 
-    def run_tests(task: Task, run: RunJson, state: list[File]) -> Verdict:
+    def restore(task: Task, run: RunJson, state: list[File]) -> TaskRoot:
         root = roots(task, run)
         for file in state:
             root.put("/" + file.path, file.mode, file.content)
         root.put_tree("tests", task.private)
         root.put("/tests/run.json", 0o600, canonical_json(run.dump()))
+        return root
+
+    return restore
+
+
+@pytest.fixture(scope="session")
+def verify(restored: Callable[[Task, RunJson, list[File]], TaskRoot]) -> Callable[[Task, RunJson, list[File]], Verdict]:
+    """Verify as the contract says; the reward by Harbor's rules."""
+
+    def run_tests(task: Task, run: RunJson, state: list[File]) -> Verdict:
+        root = restored(task, run, state)
         done = root.execute("/bin/bash", "/tests/test.sh", timeout=task.config.verifier.timeout_sec)
         logs = root.root / "logs/verifier"
         reward = json.loads((logs / "reward.json").read_text())["reward"]

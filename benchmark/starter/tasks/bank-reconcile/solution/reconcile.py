@@ -3,9 +3,9 @@
 import csv
 import json
 import sys
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
 
 RULES = "/app/rules.conf"
 
@@ -14,8 +14,7 @@ class BadRow(Exception):
     pass
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     key: str
     day: date
     amount: Decimal

@@ -296,16 +296,15 @@ def check_whole_months():
     """All together, on months made up at random."""
     for month in range(4):
         chance = draw(f"month {month}")
-        prices = [amount(chance) for _ in range(6)]
+        prices, words = [amount(chance) for _ in range(4)], [f"RE-{n}" for n in chance.sample(range(100, 1000), 6)]
         entries, lines = [], []
-        for n in range(40):
-            when, reference = date(2026, 6, 1) + timedelta(days=chance.randint(0, 29)), chance.choice(["", f"RE-{chance.randint(10, 40)}"])
-            currency = chance.choice(["EUR"] * 5 + ["USD"])
-            entries.append((f"M-{chance.randint(1, 90):02}", when, chance.choice(prices), currency, reference))
-        for n in chance.sample(range(1, 400), 40):
-            text = chance.choice(["paid", f"invoice re-{chance.randint(10, 40)}", "Transfer, no reference"])
-            when = date(2026, 6, 1) + timedelta(days=chance.randint(0, 29))
-            lines.append((n, when, chance.choice(prices), chance.choice(["EUR"] * 5 + ["USD"]), text))
+        for _ in range(60):
+            when, currency = date(2026, 6, 1) + timedelta(days=chance.randint(0, 29)), chance.choice(["EUR"] * 5 + ["USD"])
+            entries.append((f"M-{chance.randint(10, 99)}", when, chance.choice(prices), currency, chance.choice(["", *words])))
+        for n in chance.sample(range(1, 400), 60):
+            when, currency = date(2026, 6, 1) + timedelta(days=chance.randint(0, 29)), chance.choice(["EUR"] * 5 + ["USD"])
+            text = chance.choice(["paid", "Transfer, no reference", *(f"invoice {word.lower()}" for word in words)])
+            lines.append((n, when, chance.choice(prices), currency, text))
         agree(entries, lines, chance=chance)
 
 

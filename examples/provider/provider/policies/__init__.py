@@ -1,0 +1,1 @@
+"""How the scripted agent works, one module per task it knows."""
