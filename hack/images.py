@@ -2,7 +2,7 @@
 """Builds the container images, loads them into the kind node and says what they are called.
 
     images.py [--load] [--only NAME ...]      names: base operator session judge toolkit agent-claude-code seaweedfs
-                                              provider tasks (all of them without --only)
+                                              provider empty tasks (all of them without --only)
 
 A tag is a digest of what goes into the image, so an unchanged image is neither built nor loaded again. The names are
 written to out/images.json (and as chart values to out/values.images.json).
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,19 +89,15 @@ class Image:
 
     @property
     def ref(self) -> str:
-        seen = hashlib.sha256(json.dumps([self.args, self.facts]).encode())
-        for at, path in [("Dockerfile", self.dockerfile), *(f for put in self.inputs for f in put.files())]:
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-            seen.update(f"{at} {path.stat().st_mode & 0o111:o} {content}\n".encode())
-        return f"{REPOSITORY}/{self.name}:{VERSION}-{seen.hexdigest()[:12]}"
+        files = content([("Dockerfile", self.dockerfile), *(f for put in self.inputs for f in put.files())])
+        digest = hashlib.sha256(json.dumps([self.args, self.facts, files]).encode()).hexdigest()
+        return f"{REPOSITORY}/{self.name}:{VERSION}-{digest[:12]}"
 
     def ensure(self) -> str:
         ref = self.ref
         if not succeeds("docker", "image", "inspect", ref):
             begin = time.monotonic()
-            context = CACHE / "context" / self.name
-            shutil.rmtree(context, ignore_errors=True)
-            context.mkdir(parents=True)
+            context = fresh_folder(CACHE / "context" / self.name)
             for at, path in (f for put in self.inputs for f in put.files()):
                 link_or_copy(path, context / at)
             if self.prepare:
@@ -113,6 +109,20 @@ class Image:
         if self.also:
             run("docker", "tag", ref, self.also)
         return ref
+
+
+def content(files: Iterable[tuple[str, Path]]) -> str:
+    """One digest of names, contents and whether a file can be executed."""
+    seen = hashlib.sha256()
+    for at, path in files:
+        seen.update(f"{at} {path.stat().st_mode & 0o111:o} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return seen.hexdigest()[:12]
+
+
+def fresh_folder(path: Path) -> Path:
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    return path
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -151,12 +161,14 @@ def base() -> str:
 
 # -- the project's own images --------------------------------------------------------------------------------------
 
+PLATFORM = ("--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_28")
 
-def site(extra: str) -> tuple[str, Callable[[Path], None]]:
-    """The pinned packages of an extra, installed into the cache; returns their digest and what puts them in place."""
+
+def python(extra: str, on: str) -> Image:
+    """The base with the pinned packages of an extra, which are installed into the cache first."""
     constraints = ROOT / "constraints.txt"
-    wanted = {k: PROJECT["project"][k] for k in ("dependencies", "optional-dependencies")}
-    digest = hashlib.sha256(json.dumps([extra, wanted]).encode() + constraints.read_bytes()).hexdigest()[:12]
+    wanted = json.dumps({k: PROJECT["project"][k] for k in ("dependencies", "optional-dependencies")})
+    digest = hashlib.sha256(f"{extra} {wanted}".encode() + constraints.read_bytes()).hexdigest()[:12]
     folder = CACHE / "site" / f"{extra}-{digest}"
 
     def prepare(context: Path) -> None:
@@ -165,9 +177,7 @@ def site(extra: str) -> tuple[str, Callable[[Path], None]]:
                 "uv", "pip", "compile", "-q", ROOT / "pyproject.toml", "--extra", extra, "-c", constraints, "--generate-hashes",
                 "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", *PLATFORM, cwd=CACHE,
             )  # fmt: skip
-            partial = folder.with_name(f"partial-{folder.name}")
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
+            partial = fresh_folder(folder.with_name(f"partial-{folder.name}"))
             run(
                 "uv", "pip", "install", "-q", "--require-hashes", "--only-binary", ":all:", "--target", partial, *PLATFORM,
                 "-r", "-", stdin=pinned,
@@ -175,27 +185,30 @@ def site(extra: str) -> tuple[str, Callable[[Path], None]]:
             partial.rename(folder)
         shutil.copytree(folder, context / "deps", copy_function=os.link, symlinks=True)
 
-    return digest, prepare
+    return Image(f"python-{extra}", ROOT / "hack/images/python.Dockerfile", [], {"BASE": on}, [digest], prepare)
 
 
-PLATFORM = ("--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_28")
-
-
-def program(name: str, folder: str, extra: str, on: str) -> Image:
+def program(name: str, folder: str, on: str) -> Image:
     """An image that holds an extra's packages and the project's wheel."""
-    digest, dependencies = site(extra)
-    sources = [Put(f"source/{p}", ROOT / p) for p in PACKAGES]
-    metadata = [Put(f"source/{f}", ROOT / f) for f in ("pyproject.toml", "README.md", "LICENSE")]
+    sources = [Put(p, ROOT / p) for p in (*PACKAGES, "pyproject.toml", "README.md", "LICENSE")]
+    digest = content([f for put in sources for f in put.files()])
+    app = CACHE / "app" / digest
 
     def prepare(context: Path) -> None:
-        dependencies(context)
-        run("uv", "build", "-q", "--wheel", "--out-dir", context / "dist", context / "source")
-        wheel = next((context / "dist").glob("*.whl"))
-        run("uv", "pip", "install", "-q", "--no-deps", "--target", context / "app", *PLATFORM, wheel)
-        shutil.rmtree(context / "dist")
-        shutil.rmtree(context / "source")
+        if not app.exists():
+            shutil.rmtree(app.parent, ignore_errors=True)  # only the newest is of use
+            work = fresh_folder(CACHE / "context/wheel")
+            for at, path in (f for put in sources for f in put.files()):
+                link_or_copy(path, work / "source" / at)
+            run("uv", "build", "-q", "--wheel", "--out-dir", work / "dist", work / "source")
+            wheel = next((work / "dist").glob("*.whl"))
+            run("uv", "pip", "install", "-q", "--no-deps", "--target", work / "app", *PLATFORM, wheel)
+            app.parent.mkdir(parents=True)
+            (work / "app").rename(app)
+            shutil.rmtree(work)
+        shutil.copytree(app, context / "app", copy_function=os.link)
 
-    return Image(name, ROOT / folder / "Dockerfile", [*sources, *metadata], {"BASE": on}, [digest], prepare)
+    return Image(name, ROOT / folder / "Dockerfile", [], {"PYTHON": python(name, on).ensure()}, [digest], prepare)
 
 
 def toolkit(on: str) -> Image:
@@ -224,9 +237,7 @@ def claude_code(toolkit_ref: str) -> Image:
     def prepare(context: Path) -> None:
         folder = CACHE / "npm" / f"claude-code-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
         if not folder.exists():
-            partial = folder.with_name(f"partial-{folder.name}")
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
+            partial = fresh_folder(folder.with_name(f"partial-{folder.name}"))
             for name in ("package.json", "package-lock.json", ".npmrc"):
                 shutil.copy2(CLAUDE / name, partial / name)
             run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=partial)
@@ -254,9 +265,14 @@ def seaweedfs() -> Image:
 
 
 def provider(session_ref: str) -> Image:
-    source = ROOT / "examples/provider"
-    package = source / "provider" if (source / "provider").is_dir() else source
+    package = ROOT / "examples/provider/provider"
     return Image("provider", ROOT / "hack/images/provider.Dockerfile", [Put("provider", package)], {"SESSION": session_ref})
+
+
+def empty() -> Image:
+    """An image with nothing in it but one file: what the toolkit must be able to start in (a test)."""
+    dockerfile = ROOT / "hack/images/empty.Dockerfile"
+    return Image("empty", dockerfile, [Put("empty.Dockerfile", dockerfile)])
 
 
 def tasks(on: str) -> Iterator[Image]:
@@ -311,7 +327,7 @@ def prune(images: list[str]) -> None:
 
 # -- all together --------------------------------------------------------------------------------------------------
 
-NAMES = ["operator", "session", "judge", "toolkit", "agent-claude-code", "seaweedfs", "provider", "tasks"]
+NAMES = ["operator", "session", "judge", "toolkit", "agent-claude-code", "seaweedfs", "provider", "empty", "tasks"]
 
 
 def build(wanted: set[str]) -> dict[str, str | dict[str, str]]:
@@ -324,16 +340,17 @@ def build(wanted: set[str]) -> dict[str, str | dict[str, str]]:
             refs[name] = make().ensure()
         return str(refs[name])
 
-    session = lambda: one("session", lambda: program("session", "simulator_image", "session", on))  # noqa: E731
+    session = lambda: one("session", lambda: program("session", "simulator_image", on))  # noqa: E731
     tools = lambda: one("toolkit", lambda: toolkit(on))  # noqa: E731
     makers: dict[str, Callable[[], object]] = {
-        "operator": lambda: one("operator", lambda: program("operator", "operator", "operator", on)),
+        "operator": lambda: one("operator", lambda: program("operator", "operator", on)),
         "session": session,
-        "judge": lambda: one("judge", lambda: program("judge", "judge_image", "judge", on)),
+        "judge": lambda: one("judge", lambda: program("judge", "judge_image", on)),
         "toolkit": tools,
         "agent-claude-code": lambda: one("agent-claude-code", lambda: claude_code(tools())),
         "seaweedfs": lambda: one("seaweedfs", seaweedfs),
         "provider": lambda: one("provider", lambda: provider(session())),
+        "empty": lambda: one("empty", empty),
         "tasks": lambda: refs.update(tasks={str(i.also): i.ensure() for i in tasks(on)}),
     }
     for name in NAMES:

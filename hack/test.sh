@@ -27,12 +27,14 @@ suite() { # FOLDER: pytest on a folder; a suite without tests would be a mistake
   .venv/bin/pytest "${SELECT[@]}" "$1"
 }
 
-checks() {
+checks() { # a failure does not hide what the later parts would say
   LANE=checks
-  part "lint" hack/lint.sh &&
-    part "unit" suite tests/unit &&
-    part "binaries for integration" hack/cluster/build-binaries apiserver weed &&
-    part "integration" suite tests/integration
+  local code=0
+  part "lint" hack/lint.sh || code=1
+  part "unit" suite tests/unit || code=1
+  part "binaries for integration" hack/cluster/build-binaries apiserver weed || return 1
+  part "integration" suite tests/integration || code=1
+  return "$code"
 }
 
 cluster() {

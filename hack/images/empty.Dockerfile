@@ -1,0 +1,3 @@
+# Nothing to start: no shell, no libc, one file.
+FROM scratch
+COPY empty.Dockerfile /data/only
