@@ -28,16 +28,11 @@ def hidden(char: str) -> bool:
     )
 
 
-def plain(text: str) -> str:
-    """The text with everything hidden written as <U+XXXX>, for attributes and titles. Not escaped."""
-    return "".join(f"<{_code(char)}>" if shown else char for char, shown in _marked(text))
-
-
 def visible(text: str) -> Markup:
     """The text as safe HTML: escaped, hidden characters as small labels."""
     parts: list[str] = []
     run: list[str] = []
-    for char, is_hidden in _marked(text):
+    for char, is_hidden in marked(text):
         if is_hidden:
             parts += [str(escape("".join(run))), f'<span class="hid">{_code(char)}</span>']
             run = []
@@ -54,7 +49,8 @@ def shorten(text: str, limit: int) -> tuple[str, int]:
     return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:]}", len(text) - head - tail
 
 
-def _marked(text: str) -> list[tuple[str, bool]]:
+def marked(text: str) -> list[tuple[str, bool]]:
+    """Every character, and whether it has to be shown by its code point."""
     found: list[tuple[str, bool]] = []
     marks = 0
     for char in text.replace("\r\n", "\n"):

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from realcli.api.outcomes import BY_REASON
 from realcli.trajectory import Entry, Section, conversation
 from realcli_judge.evidence import SealedAttempt
-from realcli_judge.hostile import plain, shorten, visible
+from realcli_judge.hostile import shorten, visible
 from realcli_judge.summary import Summary, TaskCell, TrialSummary
 
 SAID = 20_000  # characters shown of what user and agent say
@@ -67,7 +67,7 @@ def environment() -> Environment:
     found = Environment(
         loader=PackageLoader("realcli_judge"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    found.filters |= {"visible": visible, "plain": plain, "duration": duration}
+    found.filters |= {"visible": visible, "duration": duration}
     return found
 
 
@@ -93,16 +93,22 @@ def index_page(summary: Summary, root: str, templates: Environment) -> str:
     )
 
 
-def trial_page(trial: TrialSummary, attempt: SealedAttempt | None, sweep: str, size: int, templates: Environment) -> str:
-    """The page of one trial; `size`: number of trials of the plan, for the links to its neighbours."""
+def trial_page(
+    trial: TrialSummary,
+    attempt: SealedAttempt | None,
+    sweep: str,
+    neighbours: tuple[int | None, int | None],
+    templates: Environment,
+) -> str:
+    """The page of one trial; `neighbours`: ordinals of the trials before and after it that have a page."""
     row = BY_REASON.get(trial.reason or "")
     return templates.get_template("trial.html").render(
         t=trial,
         happened=row.happened if row is not None else "a reason this version does not know",
         sections=None if attempt is None else shown(conversation(attempt.trajectory), attempt.text),
         sweep=sweep,
-        before=trial.ordinal - 1 if trial.ordinal else None,
-        after=trial.ordinal + 1 if trial.ordinal + 1 < size else None,
+        before=neighbours[0],
+        after=neighbours[1],
     )
 
 

@@ -29,6 +29,7 @@ from realcli.ledger.events import (
     Quiesce,
     SessionError,
     SliceReleased,
+    Snapshot,
     StateStored,
     Text,
     ToolCall,
@@ -122,6 +123,8 @@ def _around(item: Item) -> tuple[Kind, str, Text] | None:
         case StateStored(files=files, size=size, missing=missing):
             gone = f", {len(missing)} declared paths missing" if missing else ""
             return "note", f"state stored: {files} files, {size} bytes{gone}", "\n".join(missing)
+        case Snapshot(name=name, probe=probe, size=size):
+            return "note", f"snapshot {name}{f' of probe {probe}' if probe else ''}: {size} bytes", ""
         case Quiesce(stopped=stopped, survivors=survivors):
             title = f"stopped {len(stopped)} processes" + (f", {len(survivors)} survived" if survivors else "")
             return ("trouble" if survivors else "note"), title, "\n".join([*stopped, *survivors])

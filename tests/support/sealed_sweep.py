@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,12 @@ class SealedSweep:
     @property
     def paths(self) -> SweepPaths:
         return SweepPaths(self.root)
+
+    def copy(self, directory: Path) -> SealedSweep:
+        """The same sweep in a directory of its own, free to be damaged."""
+        shutil.copytree(self.directory, directory)
+        config = StorageConfig(directory=str(directory))
+        return replace(self, directory=directory, config=config, store=open_store(config), members=dict(self.members))
 
     def environ(self, group: int | None = None, termination: Path | None = None) -> dict[str, str]:
         """The environment of a Job's pod."""

@@ -1,0 +1,286 @@
+"""The report Job: numbers worked out by hand, pages that say them, and nothing of the agent's text that acts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from realcli.api.base import sha256_digest
+from realcli.api.termination import MAX_REPORT_BYTES, Result, Termination
+from realcli.storage.paths import join
+from realcli_judge.__main__ import _fitting
+from realcli_judge.summary import Summary
+from tests.support.sealed_sweep import DEEDS, SCENARIO, Deed, SealedSweep, write_sweep
+
+HOSTILE = "<script>alert(1)</script></div><img src=x onerror=alert(2)>\x1b[31m\u202egnp.exe\u200b{{ 7*7 }}{% raw %}"
+
+
+def report(sweep: SealedSweep, job: Callable[..., Any]) -> tuple[Summary, dict[str, str], Termination]:
+    """Summary, pages by name, termination message."""
+    status, message = job("report", sweep)
+    assert (status, message.result) == (0, Result.REPORTED)
+    folder = message.uri.split(str(sweep.directory) + "/")[1]
+    files = {item.key.removeprefix(folder + "/"): sweep.store.get(item.key).decode() for item in sweep.store.list(folder + "/")}
+    assert sha256_digest(files["summary.json"].encode()) == message.seal
+    return Summary.model_validate_json(files["summary.json"]), files, message
+
+
+def judge_all(sweep: SealedSweep, job: Callable[..., Any]) -> SealedSweep:
+    for group in range(sweep.plan.groups):
+        assert job("judge", sweep, group)[1].result == "Judged"
+    return sweep
+
+
+def words(html: str) -> str:
+    """What a reader sees of a page."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html.split("<main>")[1]))
+
+
+def test_numbers(judged: SealedSweep, job: Any) -> None:
+    """By hand, from DEEDS. R_exec by repeat 1, 1/2, 0; R_collab 1, 0 (one run invalid), 1/2. Invalid as 1: 1, 1/2, 1/2.
+
+    Instances: repeat 1 one of two, repeat 2 none of one, repeat 3 one of one; S 0, 0, 1; S_rate 1/2, 0, 1; J 0, 0, 1/2.
+    Pairs: alpha 1→1, 1→0, 0→1; beta 1→1, 0→0 and one incomplete.
+    """
+    summary, _, message = report(judged, job)
+    one = summary.configurations[0]
+    assert one.exec is not None
+    assert one.collab is not None
+    assert one.collab.bounds is not None
+    bounds = one.collab.bounds
+    numbers = {
+        "r_exec": one.exec.r, "r_collab": one.collab.r, "low": bounds.invalid_as_0, "high": bounds.invalid_as_1, "s": one.s,
+        "s_rate": one.s_rate, "j": one.j, "delta_r": one.delta_r, "delta_j": one.delta_j, "paired": one.paired.delta_r,
+    }  # fmt: skip
+    assert {name: value and value.exact for name, value in numbers.items()} == {
+        "r_exec": "1/2", "r_collab": "1/2", "low": "1/2", "high": "2/3", "s": "1/3", "s_rate": "1/2", "j": "1/6", "delta_r": "0",
+        "delta_j": "-1/3", "paired": "0",
+    }  # fmt: skip
+    assert one.exec.bounds is None  # nothing invalid there
+    assert (one.paired.pairs, one.paired.fail_to_pass, one.paired.pass_to_fail) == (5, 1, 1)
+    assert (one.exec.valid, one.collab.valid, one.collab.invalid, one.collab.missing, one.invalid_attempts) == (6, 5, 1, 0, 5)
+    assert one.instances.dump() == {"triggered": 4, "untriggered": 1, "notApplicable": 0, "unscored": 0, "contaminated": 0}
+    assert (one.partial, one.headline) == (True, "S_rate")
+    assert message.scores[0].dump() == {
+        "configuration": "claude-code.sonnet", "rExec": "0.500", "rCollab": "0.500", "s": "0.500~", "j": "0.167",
+    }  # fmt: skip
+    assert (message.phase, message.reason) == ("Report", "Incomplete")
+    assert [(s.scenario, s.passes, s.n, s.untriggered) for s in summary.scenarios] == [(SCENARIO, 2, 4, {"not_reached": 1})]
+    assert summary.counts.dump() == {"trials": 12, "valid": 11, "invalid": 1, "missing": 0, "groups": 2, "groupsJudged": 2}
+    assert [f.code for f in summary.flags] == ["invalid", "egress-unenforced", "partial", "development", "uncalibrated"]
+    by_cell = {(c.task, c.mode): (c.successes, c.valid, c.invalid, c.mean_reward and c.mean_reward.exact) for c in summary.tasks}
+    assert by_cell == {
+        ("alpha", "EXEC"): (2, 3, 0, "2/3"), ("alpha", "COLLAB"): (2, 3, 0, "2/3"),
+        ("beta", "EXEC"): (1, 3, 0, "1/2"), ("beta", "COLLAB"): (1, 2, 1, "1/2"),
+    }  # fmt: skip
+
+
+def test_trials_in_the_summary(judged: SealedSweep, job: Any) -> None:
+    summary, _, _ = report(judged, job)
+    assert [t.ordinal for t in summary.trials] == list(range(12))
+    invalid, limited = summary.trials[8], summary.trials[11]
+    assert (invalid.phase, invalid.reason, invalid.success, invalid.reward, invalid.turns) == (
+        "Invalid",
+        "ProviderUnavailable",
+        None,
+        None,
+        None,
+    )
+    assert (limited.phase, limited.reason, limited.success, limited.reward, limited.limit) == (
+        "Sealed",
+        "TurnLimit",
+        False,
+        "0",
+        "turns",
+    )
+    assert (summary.trials[5].checks and summary.trials[5].checks.dump()) == {"passed": 7, "total": 8}
+
+
+def test_pages_say_it(judged: SealedSweep, job: Any) -> None:
+    _, files, _ = report(judged, job)
+    page = words(files["index.html"])
+    assert "solves 0.500 of its runs (5 valid runs); its collaboration scores 0.500 (S_rate), seen on 1 of 51 scenarios" in page
+    assert (
+        "does not change when a user takes part: of 5 pairs of runs 1 turn from failure to success and 1 the other way round"
+        in page
+    )
+    assert "1 invalid: 0.500 to 0.667" in page
+    assert "Invalid/ProviderUnavailable" in page
+    assert "egress Unenforced" in page
+    assert "Collaboration: partial, not a result" in page
+    main = files["index.html"].split('id="main"')[1].split("</table>")[0]
+    assert ">S<" not in main  # a partial S is in no table of results
+    assert sorted(files) == sorted(
+        ["index.html", "summary.json", *(f"tables/{n}.csv" for n in ("main", "tasks", "scenarios", "trials")),
+         *(f"trials/{o:05d}.html" for o in range(12))]
+    )  # fmt: skip
+
+
+def test_every_link_leads_somewhere(judged: SealedSweep, job: Any) -> None:
+    _, files, _ = report(judged, job)
+    for name, page in files.items():
+        if not name.endswith(".html"):
+            continue
+        ids = set(re.findall(r'id="([^"]+)"', page))
+        for target in re.findall(r'href="([^"]+)"', page):
+            if target.startswith("#"):
+                assert target[1:] in ids, (name, target)
+            else:
+                resolved = (
+                    target.removeprefix("../") if target.startswith("../") else join(str(Path(name).parent).strip("."), target)
+                )
+                assert resolved in files, (name, target)
+
+
+def test_trial_page_shows_the_conversation(judged: SealedSweep, job: Any) -> None:
+    _, files, _ = report(judged, job)
+    blind = words(files["trials/00002.html"])
+    assert "reread-first ✗ 0" in blind
+    assert "its content had not been shown" in blind
+    for said in (
+        "Please make me a plan.", "I was just in plan.md myself.", "probe touched delivered", "slice s1 released with the batch",
+        "dynamic plant in /app/plan.md", "Tuesdays added.", "Thank you, that is all.", "user: closer (not sent)",
+    ):  # fmt: skip
+        assert said in blind
+    assert judged.members[2].work_seal in files["trials/00002.html"]
+    assert "none: the trial has no outcome and is not counted" in words(files["trials/00008.html"])
+    assert "all 4 attempts were invalid" in words(files["trials/00008.html"])
+    assert "limit turns: 601 of 600" in words(files["trials/00011.html"])
+
+
+def test_hostile_text_is_only_text(tmp_path: Path, job: Any) -> None:
+    big = HOSTILE + "\n" * 40 + "y" * 100_000  # over the size that may stand in a ledger line: it lies in a blob
+    deeds = {**DEEDS, ("alpha", "COLLAB", 1): Deed(says=HOSTILE, prints=big)}
+    sweep = judge_all(write_sweep(tmp_path / "hostile", deeds), job)
+    _, files, _ = report(sweep, job)
+    page = files["trials/00000.html"]
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 2
+    assert '<span class="hid">U+202E</span>gnp.exe<span class="hid">U+200B</span>{{ 7*7 }}{% raw %}' in page
+    assert "characters left out" in page
+    for name, text in files.items():
+        if name.endswith(".html"):
+            assert "<script" not in text
+            assert "<img" not in text
+            assert not set(text) & set("\x1b\u202e\u200b")
+            assert "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"" in text
+            assert not re.search(r"""(?:src|href)=["'](?:[a-z]+:|//)""", text)  # nothing is fetched, nothing leads out
+
+
+def test_again_writes_the_same_bytes(judged: SealedSweep, job: Any) -> None:
+    first = report(judged, job)
+    assert report(judged, job) == first
+
+
+def test_missing_groups_are_not_zero(sweep: SealedSweep, job: Any) -> None:
+    job("judge", sweep, 0)
+    summary, files, message = report(sweep, job)
+    one = summary.configurations[0]
+    assert one.exec is not None
+    assert (one.exec.r and one.exec.r.exact, one.exec.valid, one.exec.missing) == ("2/3", 3, 3)
+    assert (summary.state, summary.counts.missing, summary.counts.groups_judged) == ("Incomplete", 6, 1)
+    assert summary.flags[0].code == "incomplete"
+    assert (summary.trials[7].phase, summary.trials[7].success, summary.trials[7].reward) == ("Missing", None, None)
+    assert message.message == "6 valid, 0 invalid, 6 missing of 12 trials; 1 of 2 groups judged"
+    assert "trials/00007.html" not in files
+    test_links = re.findall(r'href="(\d+\.html)"', files["trials/00005.html"])
+    assert test_links == ["00004.html"]
+
+
+def test_no_group_at_all_is_still_a_report(sweep: SealedSweep, job: Any) -> None:
+    summary, files, message = report(sweep, job)
+    assert (summary.counts.valid, summary.counts.missing) == (0, 12)
+    assert message.scores[0].dump() == {"configuration": "claude-code.sonnet"}
+    assert "none valid" in files["index.html"]
+    assert "cannot be compared" in summary.reading.rq2
+
+
+def test_a_complete_sweep(tmp_path: Path, job: Any) -> None:
+    deeds = {**DEEDS, ("beta", "COLLAB", 2): Deed()}
+    summary, files, message = report(judge_all(write_sweep(tmp_path / "complete", deeds), job), job)
+    assert (summary.state, message.reason) == ("Complete", None)
+    assert "invalid" not in [f.code for f in summary.flags]
+    assert "changes by +0.167" in words(files["index.html"])  # beta 2 now turns from failure to success: 2 - 1 of 6
+
+
+def test_changed_evidence_is_said_and_not_shown(judged: SealedSweep, job: Any) -> None:
+    target = Path(judged.directory) / judged.paths.attempt(1, 1).segment(1)
+    data = target.read_bytes()
+    target.unlink()
+    target.write_bytes(data.replace(b"whole", b"wider"))
+    summary, files, _ = report(judged, job)
+    assert summary.flags[0].code == "evidence"
+    assert "first-00001" in summary.flags[0].text
+    assert "000001.jsonl" in (summary.trials[1].trouble or "")
+    page = words(files["trials/00001.html"])
+    assert "it is not what the operator anchored" in page
+    assert "wider" not in page
+
+
+def test_a_reward_that_is_not_the_sealed_one_is_said(sweep: SealedSweep, job: Any) -> None:
+    sweep.members[5] = sweep.members[5].model_copy(update={"reward": "1"})
+    summary, _, _ = report(judge_all(sweep, job), job)
+    assert "the seal says reward 0, the group file 1" in (summary.trials[5].trouble or "")
+
+
+def test_a_valid_trial_without_seal_widens_the_bounds(tmp_path: Path, job: Any) -> None:
+    deeds = {**DEEDS, ("alpha", "COLLAB", 1): Deed(sealed=False, reason="AgentDiskLimit"), ("beta", "COLLAB", 1): Deed()}
+    summary, files, _ = report(judge_all(write_sweep(tmp_path / "disk", deeds), job), job)
+    one = summary.configurations[0]
+    first = one.per_repeat[0]
+    assert one.instances.unscored == 1
+    assert (first.s, first.s_low and first.s_low.exact, first.s_high and first.s_high.exact) == (None, "0", "1")
+    assert (summary.trials[0].success, summary.trials[0].reward) == (False, "0")
+    assert "its scenarios are unscored" in words(files["trials/00000.html"])
+
+
+def test_two_configurations(tmp_path: Path, job: Any) -> None:
+    def deed(configuration: str, task: str, mode: str, repeat: int) -> Deed:
+        return Deed(reward="0") if configuration.endswith("opus") and mode == "COLLAB" else Deed()
+
+    names = ("claude-code.opus", "claude-code.sonnet")
+    summary, files, message = report(judge_all(write_sweep(tmp_path / "two", deed, names), job), job)
+    assert [row.dump() for row in message.scores] == [
+        {"configuration": "claude-code.opus", "rExec": "1.000", "rCollab": "0.000", "s": "1.000~", "j": "0.000"},
+        {"configuration": "claude-code.sonnet", "rExec": "1.000", "rCollab": "1.000", "s": "1.000~", "j": "1.000"},
+    ]
+    assert "2 configurations solve 0.000 to 1.000 of their runs" in summary.reading.rq1
+    assert (
+        "0 of 12 pairs of runs turn from failure to success when a user takes part and 6 the other way round"
+        in summary.reading.rq2
+    )
+    rows = list(csv.DictReader(io.StringIO(files["tables/main.csv"])))
+    assert [(r["configuration"], r["r_collab"], r["delta_r_paired"], r["s"], r["j"], r["partial"]) for r in rows] == [
+        ("claude-code.opus", "0.000", "-1.000", "", "", "True"), ("claude-code.sonnet", "1.000", "0.000", "", "", "True"),
+    ]  # fmt: skip
+
+
+def test_groups_of_another_judge_or_lock_are_refused(judged: SealedSweep, job: Any) -> None:
+    key = next(item.key for item in judged.store.list(judged.root + "/judgements") if item.key.endswith("alpha/group-1.json"))
+    path = Path(judged.directory) / key
+    group = json.loads(path.read_bytes())
+    path.unlink()
+    path.write_text(json.dumps({**group, "lockDigest": "sha256:" + "0" * 64}))
+    assert job("report", judged)[1].reason == "EvidenceSwapped"
+    path.write_text("{}")
+    assert job("report", judged)[1].reason == "EvidenceChanged"
+    path.write_text(json.dumps({**group, "judgements": {}}))
+    assert job("report", judged)[1].reason == "EvidenceMissing"
+
+
+@pytest.mark.parametrize("count", [1, 30, 200])
+def test_as_many_rows_as_fit_the_message(judged: SealedSweep, job: Any, count: int) -> None:
+    _, _, message = report(judged, job)
+    rows = [message.scores[0].model_copy(update={"configuration": f"claude-code.model-{n}"}) for n in range(count)]
+    fitted = _fitting(message.model_copy(update={"scores": rows, "checksum": None}), MAX_REPORT_BYTES)
+    assert len(fitted.encode(MAX_REPORT_BYTES)) <= MAX_REPORT_BYTES
+    assert fitted.scores == rows[: len(fitted.scores)]
+    left = count - len(fitted.scores)
+    assert (left == 0) == (count <= 30)
+    assert left == 0 or f"{left} score rows are in summary.json only" in (fitted.message or "")
