@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -65,25 +65,42 @@ class PidNamespace:
 
 
 class Descendants:
-    """For any other process: its descendants."""
+    """For any other process: its descendants.
+
+    There is no signal to all of them at once, and ended processes make room for new ones: so they are stopped, round after
+    round, until none is left to fork, and killed then.
+    """
 
     proves = False
+    _STOPPED = frozenset("TtZXx")
+    _ROUNDS = 200
 
     def list(self) -> list[Proc]:
         """See Others."""
-        return procfs.descendants(os.getpid())
+        found = (procfs.read(pid) for pid in sorted(procfs.tree(os.getpid())))
+        return [proc for proc in found if proc is not None]
 
     def signal(self, signum: int) -> None:
         """See Others."""
-        for proc in self.list():
+        if signum == signal.SIGKILL:
+            for _ in range(self._ROUNDS):
+                moving = [pid for pid, state in procfs.tree(os.getpid()).items() if state not in self._STOPPED]
+                if not moving:
+                    break
+                self._send(moving, signal.SIGSTOP)
+        self._send(procfs.tree(os.getpid()), signum)
+
+    @staticmethod
+    def _send(pids: Iterable[int], signum: int) -> None:
+        for pid in pids:
             try:
-                os.kill(proc.pid, signum)
+                os.kill(pid, signum)
             except (ProcessLookupError, PermissionError):
                 continue
 
     def gone(self) -> bool:
         """See Others."""
-        return not self.list()
+        return not procfs.tree(os.getpid())
 
 
 def others() -> Others:

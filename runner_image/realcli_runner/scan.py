@@ -71,13 +71,14 @@ class Scan:
         for name in found:
             if self._clock() >= self._end:
                 raise _Stop("time")
+            # What the runner brought is not the image's: only a glob that spells its place out gets there.
+            if asked is None and self._territory.holds((*parts, name)) and not self._territory.holds(parts):
+                continue
             matched, below = globs.step(states, name)
             if matched or below:
                 self._entry(fd, (*parts, name), matched, below, globs)
 
     def _entry(self, parent: int, parts: Parts, matched: bool, below: States, globs: Globs) -> None:
-        if self._territory.holds(parts):
-            return
         try:
             facts = os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
         except FileNotFoundError:

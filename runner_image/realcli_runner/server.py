@@ -223,7 +223,7 @@ class Server:
         proc = procfs.read(pid)
         if proc is None or (start is not None and proc.start != start):
             return 0
-        if os.getpid() != 1 and all(proc.pid != known.pid for known in self._them.list()):
+        if os.getpid() != 1 and pid not in procfs.tree(os.getpid()):
             raise Failure(ErrorCode.NO_SUCH_PROCESS, f"{pid} is not a descendant of the runner")
         return signal_pid(proc, _signum(fields), _target(fields))
 

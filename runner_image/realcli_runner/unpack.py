@@ -28,7 +28,7 @@ class Unpack:
         self._max_entries = max_entries
         self._reader = ArchiveReader()
         self._prefix = absolute_parts(root)
-        with directory(self._prefix, make=True) as fd:
+        with directory(self._prefix, make=True, foreign=territory.pseudo_devices) as fd:
             self._root = os.dup(fd)
         self._parent: tuple[Parts, int] | None = None
         self._file: tuple[int, Member, int] | None = None
@@ -44,8 +44,7 @@ class Unpack:
             if not parts or self._territory.touches(self._prefix + parts):
                 raise Failure(ErrorCode.PATH_REFUSED, f"{printable(path)}: must not be cleared")
             try:
-                with directory(parts[:-1], root=self._root) as parent:
-                    self._check_device(parent, parts)
+                with directory(parts[:-1], root=self._root, foreign=self._territory.pseudo_devices) as parent:
                     remove(parent, parts[-1])
             except Failure as failure:
                 if failure.code is not ErrorCode.NOT_FOUND:
@@ -144,14 +143,9 @@ class Unpack:
                 return self._parent[1]
             os.close(self._parent[1])
             self._parent = None
-        with directory(wanted, make=True, root=self._root) as fd:
-            self._check_device(fd, parts)
+        with directory(wanted, make=True, root=self._root, foreign=self._territory.pseudo_devices) as fd:
             self._parent = (wanted, os.dup(fd))
         return self._parent[1]
-
-    def _check_device(self, fd: int, parts: Parts) -> None:
-        if os.fstat(fd).st_dev in self._territory.pseudo_devices:
-            raise Failure(ErrorCode.PATH_REFUSED, f"{printable(join(parts))}: lies in a kernel file system")
 
     def _make_way(self, parent: int, name: bytes, parts: Parts) -> None:
         if self._territory.touches(self._prefix + parts):

@@ -116,8 +116,13 @@ def step_or_make(parent: int, name: bytes, so_far: Sequence[bytes]) -> int:
 
 
 @contextmanager
-def directory(parts: Parts, *, make: bool = False, root: int | None = None) -> Iterator[int]:
-    """Descriptor of a directory below `/` (or `root`), opened component by component."""
+def directory(
+    parts: Parts, *, make: bool = False, root: int | None = None, foreign: frozenset[int] = frozenset()
+) -> Iterator[int]:
+    """Descriptor of a directory below `/` (or `root`), opened component by component.
+
+    Failure as soon as the way leads onto one of the `foreign` devices.
+    """
     go = step_or_make if make else step
     fd = os.open("/", TRAVERSE) if root is None else os.dup(root)
     try:
@@ -125,6 +130,9 @@ def directory(parts: Parts, *, make: bool = False, root: int | None = None) -> I
             child = go(fd, name, parts[:depth])
             os.close(fd)
             fd = child
+            if foreign and os.fstat(fd).st_dev in foreign:
+                where = printable(join(parts[: depth + 1]))
+                raise Failure(ErrorCode.PATH_REFUSED, f"{where} lies in a kernel file system")
         yield fd
     finally:
         os.close(fd)

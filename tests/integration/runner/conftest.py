@@ -28,7 +28,7 @@ TOOLKIT_PYTHON = [
 ]  # fmt: skip
 _AS_IN_A_POD = (
     'root=$1; shift; mount -t proc proc "$root/proc" && '
-    'exec setpriv --no-new-privs --inh-caps=-all --bounding-set="-all,{caps}" {chroot} "$@"'
+    'exec /usr/bin/setpriv --no-new-privs --inh-caps=-all --bounding-set="-all,{caps}" {chroot} "$@"'
 )
 
 
@@ -129,7 +129,7 @@ async def start(bundle: Path, request: pytest.FixtureRequest) -> AsyncIterator[S
 def wrapped(place: str, root: Path) -> list[str]:
     if place == "plain":
         return []
-    chroot = "" if place == "pod" else f"chroot {root}"
+    chroot = "" if place == "pod" else f"/usr/sbin/chroot {root}"
     script = _AS_IN_A_POD.format(caps=",".join(f"+{name}" for name in CAPABILITIES), chroot=chroot)
     prefix = "" if place == "pod" else str(root)
     return ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--", "sh", "-c", script, "sh", prefix]
