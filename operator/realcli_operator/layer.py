@@ -49,7 +49,7 @@ class LayerSettings:
     resync: ResyncSettings = field(default_factory=ResyncSettings)
     sweep_resync: ResyncSettings = field(default_factory=lambda: ResyncSettings(first=60.0, period=60.0))
     list_backoff: Backoff = field(default_factory=lambda: Backoff(base=0.2, cap=30.0))
-    key_backoff: Backoff = field(default_factory=Backoff)
+    key_backoff: Backoff = field(default_factory=lambda: Backoff(cap=120.0))
     stalled: float = 180.0
     deaf: float = 900.0
 
@@ -72,6 +72,7 @@ class WatchLayer:
         self.queue: KeyedQueue[Key] = KeyedQueue(self.clock, self.settings.key_backoff)
         self.expectations = Expectations(self.clock)
         self.started = False
+        self._created = self.clock.monotonic()
         self._router = router
         self._source = source
         namespaces: tuple[str | None, ...] = self.settings.namespaces or (None,)
@@ -137,7 +138,8 @@ class WatchLayer:
     def problems(self) -> list[str]:
         """Why this process should be restarted; empty while there is progress (or nothing to do)."""
         if not self.started:
-            return []
+            waited = self.clock.monotonic() - self._created
+            return [f"no complete LIST within {waited:.0f} s of the start"] if waited > self.settings.deaf else []
         found: list[str] = []
         stats = self.queue.stats()
         if (stats.ready or stats.processing) and stats.idle > self.settings.stalled:

@@ -66,7 +66,8 @@ class FakeCluster:
     """Called with (kind, manifest) before a create; raises `Invalid` or `Forbidden` to refuse."""
     chunk_bytes: int = 97
     """Watch streams are cut into pieces of this size, across lines."""
-    watches_opened: int = 0
+    watched_from: list[int] = field(default_factory=list)
+    """The resourceVersion of each watch that was opened."""
     lists: int = 0
     _version: int = 100
     _floor: int = 0
@@ -185,6 +186,11 @@ class FakeCluster:
                 fault.times -= 1
                 raise fault.error
 
+    @property
+    def watches_opened(self) -> int:
+        """Watches opened since start."""
+        return len(self.watched_from)
+
     def writes(self) -> list[Call]:
         """The calls that were writes."""
         return [call for call in self.calls if call.verb not in {"get", "list", "watch", "read_log"}]
@@ -220,7 +226,7 @@ class FakeCluster:
         """See `WatchSource`."""
         await asyncio.sleep(0)
         self.called("watch", kind, namespace or "", "")
-        self.watches_opened += 1
+        self.watched_from.append(int(resource_version))
         yield self._stream(kind, namespace, int(resource_version))
 
     async def _stream(self, kind: Kind, namespace: str | None, version: int) -> AsyncIterator[bytes]:

@@ -98,9 +98,12 @@ class Operator:
 
 
 @asynccontextmanager
-async def running(plane: Any, url: str | None = None, *, start: bool = True, **settings: Any) -> AsyncIterator[Operator]:
+async def running(
+    plane: Any, url: str | None = None, *, start: bool = True, request_timeout: float = 30.0, **settings: Any
+) -> AsyncIterator[Operator]:
     metrics = Metrics()
-    transport = Transport(plane.configuration(url), ClientSettings(writes_per_second=2000, write_burst=100), metrics)
+    client = ClientSettings(writes_per_second=2000, write_burst=100, request_timeout=request_timeout)
+    transport = Transport(plane.configuration(url), client, metrics)
     defaults: dict[str, Any] = {
         "resync": ResyncSettings(first=3600, period=3600),  # what a test shows is not the resync's work
         "sweep_resync": ResyncSettings(first=3600, period=3600),
@@ -131,6 +134,7 @@ class Proxy:
     def __init__(self, port: int) -> None:
         self._upstream = port
         self._writers: set[asyncio.StreamWriter] = set()
+        self._stalled: set[asyncio.StreamWriter] = set()
         self._pumps: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.up = True
@@ -152,6 +156,10 @@ class Proxy:
 
     def heal(self) -> None:
         self.up = True
+
+    def stall(self) -> None:
+        """What is connected now stays connected and says nothing any more, as behind a firewall that forgot it."""
+        self._stalled |= self._writers
 
     async def stop(self) -> None:
         self.cut()
@@ -179,8 +187,9 @@ class Proxy:
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(2**16):
-                writer.write(data)
-                await writer.drain()
+                if writer not in self._stalled:
+                    writer.write(data)
+                    await writer.drain()
         writer.transport.abort()
         self._writers.discard(writer)
 

@@ -90,6 +90,7 @@ async def test_pods(api: KubeApi, name: str) -> None:
     assert not await api.delete_pod("one", f"{name}-a1", uid=made.uid)
     with pytest.raises(NotFound):
         await api.get_pod("one", f"{name}-a1")
+    await api.delete_trial("one", name)
 
 
 async def test_a_dry_run_leaves_nothing(api: KubeApi, name: str) -> None:

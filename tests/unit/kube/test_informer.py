@@ -108,6 +108,29 @@ async def test_a_clean_end_resumes_without_a_list(rig: Rig, pod_manifest: Callab
     assert rig.count("realcli_watch_ends_total", cause="clean") >= 8
 
 
+async def test_a_watch_resumes_from_the_last_event_in_the_store(rig: Rig, pod_manifest: Callable[..., Any], until: Any) -> None:
+    await rig.start()
+    await until(lambda: rig.cluster.watches_opened == 1)
+    put, failures = rig.store.put, [RuntimeError("no memory")]
+
+    def put_or_fail(view: View) -> bool:
+        if view.name == "second" and failures:
+            raise failures.pop()
+        return put(view)
+
+    rig.store.put = put_or_fail  # type: ignore[method-assign]
+    first = int(rig.cluster.create(Kind.POD, pod_manifest("first"))["metadata"]["resourceVersion"])
+    second = int(rig.cluster.create(Kind.POD, pod_manifest("second"))["metadata"]["resourceVersion"])
+    await until(lambda: rig.count("realcli_watch_ends_total", cause="error") == 1)
+    rig.clock.advance(2)
+    await until(lambda: rig.names == {"first", "second"})
+    assert rig.cluster.watched_from[1] == first, "the event that did not reach the store comes again"
+    rig.cluster.end_watches()
+    await until(lambda: rig.cluster.watches_opened == 3)
+    assert rig.cluster.watched_from[2] == second
+    assert rig.news == [("changed", "first"), ("changed", "second")]
+
+
 async def test_410_lists_again_and_prunes(rig: Rig, pod_manifest: Callable[..., Any], until: Any) -> None:
     for number in range(5):
         rig.cluster.create(Kind.POD, pod_manifest(f"p{number}"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from realcli_operator.kube.errors import ServerError
+from realcli_operator.kube.errors import Forbidden, ServerError
 from realcli_operator.kube.fake import FakeCluster
 from realcli_operator.kube.names import Key, Kind, sweep_key, trial_key
 from realcli_operator.kube.views import PodView
@@ -184,6 +184,18 @@ async def test_the_probe_sees_a_deaf_watch(rig: Rig, until: Any) -> None:
             await asyncio.sleep(0)
     assert any("watch of pod silent for" in problem for problem in rig.layer.problems())
     assert not any("watch of trial" in problem for problem in rig.layer.problems()), "its resync is a sign of life"
+
+
+async def test_the_probe_sees_a_seed_that_never_ends(rig: Rig, until: Any) -> None:
+    rig.cluster.fail("list", "trial", Forbidden("trials is forbidden", status=403), times=10_000)
+    starting = asyncio.create_task(rig.start())
+    for _ in range(100):
+        assert rig.recorder.keys == []
+        rig.clock.advance(10)
+        for _ in range(20):
+            await asyncio.sleep(0)
+    assert rig.layer.problems() == ["no complete LIST within 1000 s of the start"]
+    starting.cancel()
 
 
 async def test_nothing_to_do_is_no_problem(rig: Rig, until: Any) -> None:
