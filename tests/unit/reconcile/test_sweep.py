@@ -1,0 +1,340 @@
+"""`decide_sweep` by tables: plan, window, judging at the barrier, report, suspend, everything that is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from realcli.api.outcomes import Phase
+from realcli.api.sweep import SweepStatus
+from realcli.api.termination import Result
+from realcli.api.trial import TrialStatus
+from realcli_operator.reconcile.conditions import find
+from realcli_operator.reconcile.facts import JobFacts, PlanLog
+from realcli_operator.reconcile.plans import JobIntent, SweepPlan, Task
+from realcli_operator.reconcile.policy import Policy
+from realcli_operator.reconcile.sweep import blocked, decide_sweep
+from realcli_operator.reconcile.tally import admit, complete_groups, count, missing, rows_of
+
+
+def decide(a: Any, facts: Any, later: float = 0) -> SweepPlan:
+    return decide_sweep(facts, a.now + timedelta(seconds=later))
+
+
+def said(status: SweepStatus | None, type_: str) -> tuple[str, str] | None:
+    assert status is not None
+    condition = find(status.conditions, type_)
+    return (condition.status, condition.reason) if condition is not None else None
+
+
+def planned(a: Any, **values: Any) -> SweepStatus:
+    """The status of a sweep whose plan is stored."""
+    status = decide(a, a.sweep_facts(plan=a.plan(**values))).status
+    assert status is not None
+    return status
+
+
+class TestPlanning:
+    def test_the_plan_job_is_all_that_runs_first(self, a: Any) -> None:
+        plan = decide(a, a.sweep_facts())
+        assert plan.create_jobs == (JobIntent(Task.PLAN),)
+        assert plan.create_trials == ()
+        assert plan.status is not None
+        assert (plan.status.state, plan.status.observed_generation) == ("Planning", 1)
+
+    def test_suspended_nothing_runs_at_all(self, a: Any) -> None:
+        plan = decide(a, a.sweep_facts(spec=a.spec(suspend=True)))
+        assert plan.create_jobs == ()
+        assert plan.status is not None
+        assert plan.status.state == "Suspended"
+        assert said(plan.status, "Suspended") == ("True", "Asked")
+
+    def test_a_plan_in_the_log_is_stored(self, a: Any) -> None:
+        frozen = a.plan(repeats=3, tasks=2, warnings=["no judge model"])
+        done = a.done_job("plan", a.message("Plan", Result.PLANNED, seal=frozen.content_digest()), "first-plan")
+        plan = decide(a, a.sweep_facts(jobs={"first-plan": done}, plan_log=PlanLog(frozen)))
+        assert plan.store_plan == frozen
+        status = plan.status
+        assert status is not None
+        assert (status.state, status.plan_digest, status.egress) == ("Running", frozen.content_digest(), "Unenforced")
+        assert status.storage_uri == "s3://evals/sweeps/one/first-11111111"
+        assert (said(status, "Planned"), said(status, "Ready")) == (("True", "Planned"), ("True", "Proven"))
+        assert "no judge model" in find(status.conditions, "Planned").message  # type: ignore[union-attr]
+        assert (status.counts.total, status.counts.groups, status.trials) == (12, 2, "0/12")
+        assert status.counts.exec.total == 6
+
+    @pytest.mark.parametrize("reason", ["StorageRefused", "BenchmarkNotFound", "DigestMismatch", "ConfigurationError"])
+    def test_a_refusal_starts_nothing_and_says_why(self, a: Any, reason: str) -> None:
+        refusal = a.message("Plan", Result.REFUSED, reason=reason, message="s3://evals: the access key is unknown")
+        facts = a.sweep_facts(jobs={"first-plan": a.done_job("plan", refusal, "first-plan")})
+        plan = decide(a, facts)
+        assert (plan.create_jobs, plan.delete_jobs, plan.create_trials, plan.store_plan) == ((), (), (), None)
+        assert plan.status is not None
+        assert plan.status.state == "Failed"
+        for type_, value in (("Ready", "False"), ("Planned", "False"), ("Failed", "True")):
+            assert said(plan.status, type_) == (value, reason)
+        message = find(plan.status.conditions, "Failed").message  # type: ignore[union-attr]
+        assert "the access key is unknown" in message
+        assert "make a new sweep" in message
+        assert decide(a, a.sweep_facts(status=plan.status, jobs=facts.jobs)) == SweepPlan()
+
+    def test_storage_that_is_away_is_asked_again_with_back_off(self, a: Any) -> None:
+        refusal = a.message("Plan", Result.REFUSED, reason="StorageUnavailable", message="no answer")
+
+        def facts(attempt: int) -> Any:
+            return a.sweep_facts(jobs={"first-plan": a.done_job("plan", refusal, "first-plan", attempt=attempt)})
+
+        waits = decide(a, facts(1))
+        assert (waits.delete_jobs, waits.requeue_after) == ((), 25.0)
+        assert said(waits.status, "Ready") == ("False", "StorageUnavailable")
+        assert waits.status is not None
+        assert waits.status.state == "Planning"
+        again = decide(a, facts(1), later=25)
+        assert [removal.name for removal in again.delete_jobs] == ["first-plan"]
+        assert again.create_jobs == (JobIntent(Task.PLAN, attempt=2),)
+        assert decide(a, facts(20)).requeue_after == 595.0, "for ever, at most every ten minutes"
+
+    @pytest.mark.parametrize(
+        ("job", "why"),
+        [
+            (lambda a: a.done_job("plan", "cut", "first-plan"), "no readable termination message"),
+            (lambda a: JobFacts(a.job(done=True, completion_time=a.ago(60))), "the pod of Job first-plan is gone"),
+            (lambda a: JobFacts(a.job(failed=True), (a.job_pod("plan", "x", phase="Failed"),)), "BackoffLimitExceeded"),
+            (
+                lambda a: JobFacts(a.job(), (a.job_pod("plan", containers=(a.container("plan", started_at=a.ago(1800)),)),)),
+                "ran for more than 1800 s",
+            ),
+        ],
+        ids=["message", "pod", "failed", "hangs"],
+    )
+    def test_a_lost_plan_is_made_again_three_times(self, a: Any, job: Any, why: str) -> None:
+        facts = job(a)
+        again = decide(a, a.sweep_facts(jobs={"first-plan": facts}), later=600)
+        assert again.create_jobs == (JobIntent(Task.PLAN, attempt=2),)
+        assert said(again.status, "Ready") == ("Unknown", "PlanLost")
+        third = JobFacts(a.replace(facts.job, labels={**facts.job.labels, "realcli.dev/attempt": "3"}), facts.pods)
+        over = decide(a, a.sweep_facts(jobs={"first-plan": third}), later=600)
+        assert over.create_jobs == ()
+        assert said(over.status, "Failed") == ("True", "PlanFailed")
+        assert why in find(over.status.conditions, "Failed").message  # type: ignore[union-attr]
+
+    def test_a_log_without_the_plan_is_a_lost_plan(self, a: Any) -> None:
+        done = a.done_job("plan", a.message("Plan", Result.PLANNED, seal=a.seal), "first-plan")
+        facts = a.sweep_facts(jobs={"first-plan": done}, plan_log=PlanLog(None, "the plan's digest is x, expected y"))
+        assert decide(a, facts, later=60).create_jobs == (JobIntent(Task.PLAN, attempt=2),)
+
+    def test_a_missing_secret_shows_and_heals(self, a: Any) -> None:
+        waiting = a.container("plan", "waiting", reason="CreateContainerConfigError", message='secret "evals-s3" not found')
+        stuck = JobFacts(a.job(), (a.job_pod("plan", phase="Pending", containers=(waiting,)),))
+        plan = decide(a, a.sweep_facts(jobs={"first-plan": stuck}))
+        assert (plan.create_jobs, plan.delete_jobs) == ((), ())
+        assert said(plan.status, "Ready") == ("False", "ConfigurationError")
+        assert plan.status is not None
+        assert 'secret "evals-s3" not found' in find(plan.status.conditions, "Ready").message  # type: ignore[union-attr]
+        healed = decide(a, a.sweep_facts(status=plan.status, jobs={"first-plan": JobFacts(a.job(), (a.job_pod("plan"),))}))
+        assert said(healed.status, "Ready") is None
+
+    def test_a_job_without_pods_is_surfaced(self, a: Any) -> None:
+        early = decide(a, a.sweep_facts(jobs={"first-plan": JobFacts(a.job())}))
+        assert (said(early.status, "Ready"), early.requeue_after) == (None, 60.0)
+        late = decide(a, a.sweep_facts(jobs={"first-plan": JobFacts(a.job())}), later=60)
+        assert said(late.status, "Ready") == ("False", "PodNotCreated")
+
+    def test_another_plan_than_the_first_is_refused(self, a: Any) -> None:
+        done = a.done_job("plan", a.message("Plan", Result.PLANNED, seal=a.seal), "first-plan")
+        facts = a.sweep_facts(status=planned(a), jobs={"first-plan": done}, plan_log=PlanLog(a.plan(repeats=2)))
+        plan = decide(a, facts)
+        assert plan.store_plan is None
+        assert said(plan.status, "Failed") == ("True", "DigestMismatch")
+
+
+class TestWindow:
+    def test_trials_are_made_in_a_window_of_twice_the_parallelism(self, a: Any) -> None:
+        plan = decide(a, a.sweep_facts(spec=a.spec(parallelism=3), plan=a.plan(tasks=4, repeats=4)))
+        assert plan.create_trials == tuple(range(6))
+        assert plan.requeue_after == 0.0
+
+    def test_holes_are_filled_first(self, a: Any) -> None:
+        trials = tuple(a.trial(ordinal=i) for i in (0, 2, 5))
+        facts = a.sweep_facts(spec=a.spec(parallelism=3), plan=a.plan(tasks=4, repeats=4), trials=trials)
+        assert decide(a, facts).create_trials == (1, 3, 4)
+
+    def test_as_many_start_as_may_have_a_pod_lowest_first(self, a: Any) -> None:
+        running = a.trial(a.status(), ordinal=0)
+        trials = (running, *(a.trial(ordinal=i) for i in (1, 2, 3, 4)))
+        plan = decide(a, a.sweep_facts(spec=a.spec(parallelism=3), plan=a.plan(tasks=4, repeats=4), trials=trials))
+        assert plan.grants == {"first-00001", "first-00002"}
+        assert plan.wake == ("first-00001", "first-00002")
+
+    def test_a_grant_holds_its_place_until_it_is_used(self, a: Any) -> None:
+        trials = tuple(a.trial(ordinal=i) for i in range(4))
+        granted = frozenset({"first-00002"})
+        facts = a.sweep_facts(spec=a.spec(parallelism=2), plan=a.plan(repeats=2), trials=trials, granted=granted)
+        plan = decide(a, facts)
+        assert (plan.grants, plan.wake) == ({"first-00000", "first-00002"}, ("first-00000",))
+
+    def test_a_trial_in_its_back_off_takes_no_place(self, a: Any) -> None:
+        waits = a.trial(a.status(Phase.PENDING, attempt=1, retry_after="2026-12-01T12:01:00Z"), ordinal=0)
+        facts = a.sweep_facts(
+            spec=a.spec(parallelism=1), plan=a.plan(), trials=(waits, a.trial(ordinal=1)), granted=frozenset({"first-00000"})
+        )
+        plan = decide(a, facts)
+        assert (plan.grants, plan.requeue_after) == ({"first-00001"}, 60.0)
+
+    def test_suspended_nothing_new_starts(self, a: Any) -> None:
+        trials = (a.trial(a.status(), ordinal=0), a.trial(ordinal=1))
+        facts = a.sweep_facts(
+            spec=a.spec(suspend=True), plan=a.plan(repeats=3), status=planned(a), trials=trials, granted=frozenset({"first-00001"})
+        )
+        plan = decide(a, facts)
+        assert (plan.create_trials, plan.grants) == ((), frozenset())
+        assert plan.wake == ("first-00001",), "it is to say that it is suspended"
+        assert plan.status is not None
+        assert plan.status.state == "Suspended"
+        resumed = decide(a, a.sweep_facts(plan=a.plan(repeats=3), status=plan.status, trials=trials))
+        assert resumed.grants == {"first-00001"}
+        assert said(resumed.status, "Suspended") == ("False", "Resumed")
+
+    def test_counters_are_written_at_most_every_five_seconds(self, a: Any) -> None:
+        status = planned(a)
+        changed = {"plan": a.plan(), "status": status, "trials": (a.trial(a.status(), ordinal=0), a.trial(ordinal=1))}
+        held = decide(a, a.sweep_facts(**changed, last_write=a.ago(2), granted=frozenset({"first-00001"})))
+        assert (held.status, held.requeue_after) == (None, 3.0)
+        due = decide(a, a.sweep_facts(**changed, last_write=a.ago(5)))
+        assert due.status is not None
+        assert (due.status.counts.created, due.status.counts.working, due.status.counts.pending) == (2, 1, 1)
+        suspended = decide(a, a.sweep_facts(**changed, spec=a.spec(suspend=True), last_write=a.ago(0)))
+        assert suspended.status is not None, "a condition is written at once"
+
+
+def two_groups(a: Any) -> dict[str, Any]:
+    """Two tasks, one repeat, both modes: ordinals 0-1 are group 0, 2-3 group 1."""
+    return {"plan": a.plan(tasks=2), "status": planned(a, tasks=2)}
+
+
+class TestJudging:
+    def test_a_group_is_judged_when_all_its_trials_are_terminal(self, a: Any) -> None:
+        trials = (a.settled(0), a.settled(1, Phase.INVALID, "NodeLost"), a.settled(2), a.trial(a.status(), ordinal=3))
+        plan = decide(a, a.sweep_facts(**two_groups(a), trials=trials))
+        (intent,) = plan.create_jobs
+        assert (intent.task, intent.group, intent.attempt) == (Task.JUDGE, 0, 1)
+        assert intent.input is not None
+        assert (intent.input.configuration, intent.input.task) == ("claude-code.sonnet", "task-0")
+        assert [(m.ordinal, m.mode, m.phase, m.reward) for m in intent.input.members] == [
+            (0, "COLLAB", Phase.SEALED, "1"),
+            (1, "EXEC", Phase.INVALID, None),
+        ]
+
+    def test_at_most_four_at_once(self, a: Any) -> None:
+        trials = tuple(a.settled(i) for i in range(12))
+        jobs = {"first-j0000": JobFacts(a.job("first-j0000"), (a.job_pod("judge"),))}
+        facts = a.sweep_facts(plan=a.plan(tasks=6), status=planned(a, tasks=6), trials=trials, jobs=jobs)
+        assert [intent.group for intent in decide(a, facts).create_jobs] == [1, 2, 3]
+
+    def test_a_lost_judgement_is_made_again_then_the_sweep_fails(self, a: Any) -> None:
+        trials = (a.settled(0), a.settled(1))
+        given = {"plan": a.plan(tasks=2), "status": planned(a, tasks=2), "trials": trials}
+        lost = a.sweep_facts(**given, jobs={"first-j0000": a.done_job("judge", "cut", "first-j0000")})
+        (intent,) = decide(a, lost, later=60).create_jobs
+        assert (intent.attempt, intent.group) == (2, 0)
+        assert intent.input is not None
+        over = a.sweep_facts(**given, jobs={"first-j0000": a.done_job("judge", "cut", "first-j0000", attempt=3)})
+        assert said(decide(a, over, later=60).status, "Failed") == ("True", "JudgeFailed")
+        refusal = a.message("Judge", Result.REFUSED, reason="SealMismatch", message="group 0 is not what was sealed")
+        refused = a.sweep_facts(**given, jobs={"first-j0000": a.done_job("judge", refusal, "first-j0000")})
+        assert said(decide(a, refused).status, "Failed") == ("True", "JudgeFailed")
+
+    def test_a_judge_pod_in_trouble_shows_and_the_condition_is_steady(self, a: Any) -> None:
+        waiting = a.container("judge", "waiting", reason="ImagePullBackOff", message="no")
+        jobs = {"first-j0000": JobFacts(a.job("first-j0000"), (a.job_pod("judge", phase="Pending", containers=(waiting,)),))}
+        given = {"plan": a.plan(), "trials": (a.settled(0), a.settled(1)), "jobs": jobs}
+        first = decide(a, a.sweep_facts(**given, status=planned(a)))
+        assert said(first.status, "Ready") == ("False", "ImageUnavailable")
+        assert decide(a, a.sweep_facts(**given, status=first.status), later=9).status is None
+
+
+class TestReport:
+    def given(self, a: Any, **values: Any) -> Any:
+        trials = values.pop("trials", (a.settled(0), a.settled(1)))
+        judged = a.done_job("judge", a.message("Judge", Result.JUDGED, seal=a.seal), "first-j0000")
+        jobs = {"first-j0000": judged} | values.pop("jobs", {})
+        return a.sweep_facts(**({"plan": a.plan(), "status": planned(a), "trials": trials, "jobs": jobs} | values))
+
+    def test_it_is_made_when_all_groups_are_judged(self, a: Any) -> None:
+        plan = decide(a, self.given(a))
+        assert plan.create_jobs == (JobIntent(Task.REPORT),)
+        assert plan.status is not None
+        assert (plan.status.counts.groups_judged, plan.status.trials) == (1, "2/2")
+        assert decide(a, self.given(a, spec=a.spec(suspend=True))).create_jobs == ()
+
+    def test_scores_complete_the_sweep(self, a: Any) -> None:
+        row = {"configuration": "claude-code.sonnet", "r_exec": "0.500", "r_collab": "0.333", "s": "0.543~", "j": "0.181"}
+        message = a.message("Report", Result.REPORTED, scores=[row], uri="s3://evals/x/index.html", seal=a.seal)
+        jobs = {"first-report": a.done_job("report", message, "first-report")}
+        plan = decide(a, self.given(a, jobs=jobs))
+        status = plan.status
+        assert status is not None
+        assert (status.state, said(status, "Complete")) == ("Complete", ("True", "Scored"))
+        assert (status.r_exec, status.r_collab, status.s, status.j) == ("0.500", "0.333", "0.543~", "0.181")
+        assert status.report_uri == "s3://evals/x/index.html"
+        assert decide(a, self.given(a, jobs=jobs, status=status)) == SweepPlan()
+        invalid = (a.settled(0), a.settled(1, Phase.INVALID, "NodeLost"))
+        incomplete = decide(a, self.given(a, jobs=jobs, trials=invalid)).status
+        assert incomplete is not None
+        assert (incomplete.state, said(incomplete, "Complete")) == ("Incomplete", ("True", "Incomplete"))
+
+    def test_a_report_whose_scores_are_lost_is_made_again(self, a: Any) -> None:
+        gone = {"first-report": JobFacts(a.job("first-report", done=True, completion_time=a.ago(100)))}
+        assert decide(a, self.given(a, jobs=gone)).create_jobs == (JobIntent(Task.REPORT, attempt=2),)
+        third = {"first-report": JobFacts(a.job("first-report", done=True, attempt=3, completion_time=a.ago(100)))}
+        assert said(decide(a, self.given(a, jobs=third)).status, "Failed") == ("True", "ReportFailed")
+
+
+class TestParts:
+    def test_a_foreign_object_blocks_and_is_named(self, a: Any) -> None:
+        status = blocked(a.sweep_facts(status=planned(a)), "Job one/first-j0000 exists and is not ours", a.now)
+        assert said(status, "Ready") == ("False", "ConfigurationError")
+        assert status.state == "Running"
+
+    def test_a_deleted_sweep_is_left_alone(self, a: Any) -> None:
+        facts = a.sweep_facts(plan=a.plan())
+        assert decide(a, a.replace(facts, sweep=a.replace(facts.sweep, deletion_timestamp=a.now))) == SweepPlan()
+
+    def test_counts_add_up(self, a: Any) -> None:
+        frozen = a.plan(tasks=2, repeats=2)
+        trials = (a.settled(0), a.settled(1, Phase.INVALID, "NodeLost"), a.trial(a.status(), ordinal=2), a.trial(ordinal=3))
+        counts = count(frozen, rows_of(trials), 0)
+        assert counts.pending + counts.working + counts.verifying + counts.sealed + counts.invalid == counts.total == 8
+        assert (counts.collab.sealed, counts.exec.invalid, counts.exec.total) == (1, 1, 4)
+
+    def test_groups_are_configuration_major(self, a: Any) -> None:
+        frozen = a.plan(tasks=3, repeats=2)
+        for group in range(frozen.groups):
+            trials = tuple(a.settled(i) for i in frozen.ordinals_of_group(group))
+            assert complete_groups(frozen, rows_of(trials)) == [group]
+            assert complete_groups(frozen, rows_of(trials[1:])) == []
+
+    def test_parallelism_may_shrink_below_what_runs(self, a: Any) -> None:
+        rows = rows_of([*(a.trial(a.status(), ordinal=i) for i in range(4)), a.trial(ordinal=4)])
+        assert admit(rows, frozenset(), 2, a.now, held=False).new == ()
+        assert missing(a.plan(tasks=4, repeats=4), rows, 4, 50) == ()
+
+    def test_an_unknown_phase_counts_as_pending(self, a: Any) -> None:
+        view = a.replace(a.trial(), status={"phase": "Dreaming"})
+        assert rows_of([view])[0].phase is Phase.PENDING
+
+    def test_policy_bounds_the_creations_of_a_step(self, a: Any) -> None:
+        rows = rows_of(())
+        assert len(missing(a.plan(tasks=4, repeats=4), rows, 1000, Policy().creates_per_step)) == 32
+        assert missing(a.plan(tasks=4, repeats=4), rows, 1000, 5) == (0, 1, 2, 3, 4)
+
+    def test_a_status_of_a_newer_operator_is_read(self, a: Any) -> None:
+        from realcli_operator.reconcile.facts import UnreadableObject, trial_status
+
+        newer = a.replace(a.trial(), status={"phase": "Sealed", "future": 1, "tokens": {"input": 1, "other": 2}})
+        assert trial_status(newer).phase is Phase.SEALED
+        with pytest.raises(UnreadableObject, match=r"Trial one/first-00000: status\.attempt"):
+            trial_status(a.replace(a.trial(), status={"attempt": "many"}))
+        assert trial_status(a.trial()) == TrialStatus()

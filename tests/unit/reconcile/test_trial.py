@@ -1,0 +1,423 @@
+"""`decide_trial` by tables: what a pod's end means, what is done next, what is never done."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from realcli.api.outcomes import Phase
+from realcli.api.trial import TrialStatus
+from realcli_operator.reconcile.conditions import with_condition
+from realcli_operator.reconcile.plans import PodIntent, TrialPlan
+from realcli_operator.reconcile.policy import Policy
+from realcli_operator.reconcile.trial import decide_trial, refused
+
+
+def decide(a: Any, facts: Any, policy: Policy | None = None) -> TrialPlan:
+    return decide_trial(facts, a.now, policy)
+
+
+class TestStart:
+    def test_a_granted_trial_gets_its_work_pod_and_one_status(self, a: Any) -> None:
+        plan = decide(a, a.facts())
+        assert plan.create == PodIntent(1)
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.attempt, plan.status.pod) == (Phase.WORKING, 1, "first-00000-a1")
+        assert plan.status.ledger_uri == "s3://evals/sweeps/one/first-11111111/trials/00000/attempt-1/ledger"
+        assert plan.status.egress == "Unenforced"
+
+    def test_without_a_grant_nothing_happens(self, a: Any) -> None:
+        assert decide(a, a.facts(granted=False)) == TrialPlan()
+
+    def test_suspended_it_says_so_once(self, a: Any) -> None:
+        suspended = a.spec(suspend=True)
+        plan = decide(a, a.facts(sweep=suspended))
+        assert plan.create is None
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.reason) == (Phase.PENDING, "Suspended")
+        assert decide(a, a.facts(plan.status, sweep=suspended)) == TrialPlan()
+        resumed = decide(a, a.facts(plan.status, granted=False)).status
+        assert resumed is not None
+        assert resumed.reason is None
+
+    def test_a_deleted_trial_is_left_to_its_owner(self, a: Any) -> None:
+        facts = a.facts()
+        assert decide(a, a.replace(facts, trial=a.trial(deleting=True))) == TrialPlan()
+
+    def test_the_back_off_is_waited_for(self, a: Any) -> None:
+        status = a.status(Phase.PENDING, attempt=1, invalid_attempts=1, retry_after="2026-12-01T12:00:30Z")
+        assert decide(a, a.facts(status)) == TrialPlan(requeue_after=30.0)
+
+    def test_a_new_attempt_waits_until_the_old_pod_is_gone(self, a: Any) -> None:
+        status = a.status(Phase.PENDING, attempt=1, invalid_attempts=1)
+        running = decide(a, a.facts(status, a.pod()))
+        assert running.create is None
+        assert [removal.name for removal in running.delete] == ["first-00000-a1"]
+        terminating = decide(a, a.facts(status, a.pod(deletion_timestamp=a.now)))
+        assert (terminating.create, terminating.delete) == (None, ())
+        assert decide(a, a.facts(status, a.ended())).create == PodIntent(2)
+
+    def test_a_pod_that_a_crash_left_without_status_is_taken_over(self, a: Any) -> None:
+        plan = decide(a, a.facts(TrialStatus(), a.pod()))
+        assert plan.create is None
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.attempt) == (Phase.WORKING, 1)
+        third = decide(a, a.facts(a.status(Phase.PENDING, attempt=2, invalid_attempts=2), a.pod("first-00000-a3"))).status
+        assert third is not None
+        assert (third.attempt, third.invalid_attempts) == (3, 2)
+
+
+class TestWorkEnds:
+    @pytest.mark.parametrize("reason", ["Completed", "TurnLimit", "Deadline", "AgentCrashed", "RunnerLost", "StateTooLarge"])
+    def test_a_sealed_work_is_verified(self, a: Any, reason: str) -> None:
+        plan = decide(a, a.facts(a.status(), a.ended(said=a.work_sealed(reason))))
+        assert plan.create == PodIntent(1, 1, a.seal)
+        assert plan.status is not None
+        assert plan.status.phase is Phase.VERIFYING
+        assert (plan.status.work_end, plan.status.work_seal_digest, plan.status.turns) == (reason, a.seal, 7)
+        assert [removal.name for removal in plan.delete] == ["first-00000-a1"]
+
+    def test_an_agent_killed_for_memory_is_named_so(self, a: Any) -> None:
+        killed = a.ended(said=a.work_sealed("RunnerLost"), agent={"reason": "OOMKilled", "exit_code": 137})
+        status = decide(a, a.facts(a.status(), killed)).status
+        assert status is not None
+        assert status.work_end == "AgentOutOfMemory"
+        verdict = a.ended("first-00000-a1-v1", a.verdict("RunnerLost", "0.5"))
+        sealed = decide(a, a.facts(status, verdict)).status
+        assert sealed is not None
+        assert (sealed.phase, sealed.reason, sealed.reward) == (Phase.SEALED, "AgentOutOfMemory", "0.5")
+
+    def test_an_invalid_work_is_tried_again_after_a_back_off(self, a: Any) -> None:
+        plan = decide(a, a.facts(a.status(), a.ended(said=a.work_invalid("ProviderUnavailable"))))
+        assert plan.create is None
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.reason) == (Phase.PENDING, "ProviderUnavailable")
+        assert (plan.status.invalid_attempts, plan.status.last_invalid_reason) == (1, "ProviderUnavailable")
+        assert datetime.fromisoformat(plan.status.retry_after or "") >= a.now
+        assert plan.requeue_after == 30.0
+        assert plan.events[0].type == "Warning"
+
+    @pytest.mark.parametrize(("before", "seconds"), [(0, 30.0), (1, 60.0), (2, 120.0)])
+    def test_the_back_off_doubles(self, a: Any, before: int, seconds: float) -> None:
+        status = a.status(invalid_attempts=before)
+        assert decide(a, a.facts(status, a.ended(said=a.work_invalid("SessionLost")))).requeue_after == seconds
+
+    def test_the_back_off_ends_at_ten_minutes(self, a: Any) -> None:
+        patient = a.spec(retry={"infrastructure": 10, "backoff": "5m"})
+        facts = a.facts(a.status(invalid_attempts=5), a.ended(said=a.work_invalid("SessionLost")), sweep=patient)
+        assert decide(a, facts).requeue_after == 600.0
+
+    def test_the_last_attempt_ends_the_trial_without_a_reward(self, a: Any) -> None:
+        plan = decide(a, a.facts(a.status(invalid_attempts=3, reward="1"), a.ended(said=a.work_invalid("SessionLost"))))
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.reason, plan.status.reward) == (Phase.INVALID, "SessionLost", None)
+        assert "attempt 4 of 4" in (plan.status.message or "")
+        assert {c.type: c.status for c in plan.status.conditions} == {"Running": "False", "Invalid": "True"}
+
+    @pytest.mark.parametrize("reason", ["ConfigurationError", "ModelMismatch"])
+    def test_some_reasons_make_a_new_attempt_pointless(self, a: Any, reason: str) -> None:
+        status = decide(a, a.facts(a.status(), a.ended(said=a.work_invalid(reason)))).status
+        assert status is not None
+        assert (status.phase, status.reason) == (Phase.INVALID, reason)
+
+    OWN = "Pod ephemeral local storage usage exceeds the total limit of containers 10Gi. "
+    AGENT = 'Container agent exceeded its local ephemeral storage limit "10Gi". '
+    SESSION = 'Container session exceeded its local ephemeral storage limit "8Gi". '
+    SPOOL = 'Usage of EmptyDir volume "spool" exceeds the limit "4Gi". '
+    SOCKET = 'Usage of EmptyDir volume "socket" exceeds the limit "16Mi". '
+    NODE = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 3Mi. "
+
+    @pytest.mark.parametrize(
+        ("pod", "work_end"),
+        [
+            ({"reason": "Evicted", "message": OWN}, "AgentDiskLimit"),
+            ({"reason": "Evicted", "message": AGENT}, "AgentDiskLimit"),
+            ({"reason": "Evicted", "message": SOCKET}, "AgentDiskLimit"),
+            ({"reason": "Evicted", "message": SESSION}, "SessionLost"),
+            ({"reason": "Evicted", "message": SPOOL}, "SessionLost"),
+            ({"reason": "Evicted", "message": NODE}, "NodePressure"),
+            ({"reason": "Evicted", "message": "something new"}, "NodePressure"),
+            ({"disruption": "PreemptionByScheduler"}, "Preempted"),
+            ({"disruption": "EvictionByEvictionAPI"}, "Drained"),
+            ({"disruption": "DeletionByTaintManager"}, "NodeLost"),
+            ({"disruption": "DeletionByPodGC"}, "NodeLost"),
+            ({"disruption": "TerminationByKubelet", "reason": "Evicted", "message": NODE}, "NodePressure"),
+            ({"disruption": "TerminationByKubelet", "reason": "Evicted", "message": OWN}, "AgentDiskLimit"),
+            ({"disruption": "TerminationByKubelet", "reason": "Preempting"}, "Preempted"),
+            ({"disruption": "TerminationByKubelet", "reason": "Terminated"}, "Drained"),
+            ({"disruption": "SomethingNew"}, "Drained"),
+            ({"reason": "NodeLost"}, "NodeLost"),
+            ({"reason": "DeadlineExceeded"}, "SessionLost"),
+            ({"agent": {"reason": "OOMKilled", "exit_code": 137}}, "AgentOutOfMemory"),
+            ({}, "SessionLost"),
+        ],
+    )
+    def test_a_pod_without_message_is_read_and_verified(self, a: Any, pod: dict[str, Any], work_end: str) -> None:
+        values = dict(pod)
+        disruption = values.pop("disruption", None)
+        if disruption is not None:
+            values["conditions"] = (a.condition("PodScheduled"), a.condition("DisruptionTarget", reason=disruption))
+        plan = decide(a, a.facts(a.status(), a.ended(**values)))
+        assert plan.create == PodIntent(1, 1, None)
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.work_end) == (Phase.VERIFYING, work_end)
+
+    @pytest.mark.parametrize("text", ["", "{", '{"v":1}', "x" * 4096])
+    def test_a_message_that_cannot_be_read_is_no_message(self, a: Any, text: str) -> None:
+        plan = decide(a, a.facts(a.status(), a.ended(said=text, phase="Failed")))
+        assert plan.create == PodIntent(1, 1, None)
+
+    def test_a_cut_message_is_no_message(self, a: Any) -> None:
+        cut = a.work_sealed()[:-20]
+        assert decide(a, a.facts(a.status(), a.ended(said=cut))).create == PodIntent(1, 1, None)
+
+    def test_a_seal_with_an_invalid_reason_is_no_message(self, a: Any) -> None:
+        plan = decide(a, a.facts(a.status(), a.ended(said=a.work_sealed("NodeLost"))))
+        assert plan.create == PodIntent(1, 1, None)
+
+    def test_a_pod_that_never_ran_the_agent_is_not_verified(self, a: Any) -> None:
+        rejected = a.pod(phase="Failed", reason="OutOfcpu", containers=(), conditions=())
+        status = decide(a, a.facts(a.status(), rejected)).status
+        assert status is not None
+        assert (status.phase, status.reason) == (Phase.PENDING, "NodePressure")
+
+    def test_preemption_consumes_no_attempt(self, a: Any) -> None:
+        taken = (a.condition("DisruptionTarget", reason="PreemptionByScheduler"),)
+        plan = decide(a, a.facts(a.status(), a.ended(said=a.work_invalid("SessionLost"), conditions=taken)))
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.reason, plan.status.invalid_attempts) == (Phase.PENDING, "Preempted", 0)
+        again = decide(a, a.facts(a.replace(a.facts(), status=plan.status).status.model_copy(update={"retry_after": None})))
+        assert again.create == PodIntent(2)
+
+    def test_an_absent_pod_is_looked_for_in_storage(self, a: Any) -> None:
+        unsure = decide(a, a.facts(a.status()))
+        assert (unsure.create, unsure.status, unsure.requeue_after) == (None, None, 1.0)
+        plan = decide(a, a.facts(a.status(), absent=frozenset({"first-00000-a1"})))
+        assert plan.create == PodIntent(1, 1, None)
+        assert plan.status is not None
+        assert plan.status.work_end == "PodLost"
+
+    def test_a_crash_after_the_verify_pod_loses_no_count(self, a: Any) -> None:
+        """The status write was lost: the step is taken again, and the pod that is there is not created again."""
+        pods = (a.ended(said=a.work_sealed()), a.pod("first-00000-a1-v1"))
+        plan = decide(a, a.facts(a.status(), *pods))
+        assert plan.create is None
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.turns, plan.status.work_end) == (Phase.VERIFYING, 7, "Completed")
+        assert [removal.name for removal in plan.delete] == ["first-00000-a1"]
+
+    def test_failed_pods_can_be_kept(self, a: Any) -> None:
+        keep = Policy(keep_failed_pods=True)
+        assert decide(a, a.facts(a.status(), a.ended()), keep).delete == ()
+        assert len(decide(a, a.facts(a.status(), a.ended(said=a.work_sealed())), keep).delete) == 1
+
+
+class TestNotStarted:
+    def test_a_running_pod_is_left_alone(self, a: Any) -> None:
+        assert decide(a, a.facts(a.status(), a.pod())) == TrialPlan()
+
+    @pytest.mark.parametrize("word", ["ErrImageNeverPull", "InvalidImageName"])
+    def test_some_images_can_never_come(self, a: Any, word: str) -> None:
+        plan = decide(a, a.facts(a.status(), a.waiting(reason=word)))
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.reason) == (Phase.PENDING, "ImageUnavailable")
+        assert word in (plan.status.message or "")
+        assert [removal.name for removal in plan.delete] == ["first-00000-a1"]
+
+    @pytest.mark.parametrize(
+        ("word", "grace", "outcome"),
+        [
+            ("ErrImagePull", 120, "ImageUnavailable"),
+            ("ImagePullBackOff", 120, "ImageUnavailable"),
+            ("CreateContainerConfigError", 60, "ConfigurationError"),
+        ],
+    )
+    def test_other_troubles_have_a_grace(self, a: Any, word: str, grace: float, outcome: str) -> None:
+        first = decide(a, a.facts(a.status(), a.waiting(reason=word)))
+        assert first.create is None
+        assert first.delete == ()
+        assert first.requeue_after == grace
+        assert first.status is not None
+        condition = first.status.conditions[0]
+        assert (condition.type, condition.status, condition.reason) == ("Running", "False", word)
+        # Pulling and backing off alternate: the clock runs on.
+        other = "ErrImagePull" if word == "ImagePullBackOff" else word
+        later = a.facts(first.status, a.waiting(reason=other))
+        early = decide_trial(later, a.now.fromtimestamp(a.now.timestamp() + grace - 1, a.now.tzinfo))
+        assert early.delete == ()
+        late = decide_trial(later, a.now.fromtimestamp(a.now.timestamp() + grace, a.now.tzinfo))
+        assert late.status is not None
+        assert late.status.reason == outcome
+        assert late.status.phase is (Phase.INVALID if outcome == "ConfigurationError" else Phase.PENDING)
+
+    def test_a_trouble_that_passes_is_forgotten(self, a: Any) -> None:
+        conditions = with_condition((), "Running", "False", "ErrImagePull", "no", a.ago(100), 1)
+        plan = decide(a, a.facts(a.status(conditions=conditions), a.pod()))
+        assert plan.status is not None
+        assert (plan.status.conditions[0].status, plan.status.message) == ("True", None)
+
+    def test_a_pod_that_is_not_scheduled_in_time(self, a: Any) -> None:
+        unscheduled = {
+            "phase": "Pending", "node": None, "start_time": None, "containers": (),
+            "conditions": (a.condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available"),),
+        }  # fmt: skip
+        waits = decide(a, a.facts(a.status(), a.pod(**unscheduled, creation_timestamp=a.ago(3599))))
+        assert (waits.status, waits.requeue_after) == (None, 1.0)
+        over = decide(a, a.facts(a.status(), a.pod(**unscheduled, creation_timestamp=a.ago(3600)))).status
+        assert over is not None
+        assert over.reason == "SetupTimeout"
+        assert "0/1 nodes are available" in (over.message or "")
+        gated = a.pod(**unscheduled, creation_timestamp=a.ago(9999), scheduling_gates=("kueue",))
+        assert decide(a, a.facts(a.status(), gated)) == TrialPlan()
+
+    def test_a_pod_that_does_not_start_in_time(self, a: Any) -> None:
+        def creating(ago: float) -> Any:
+            return a.waiting(reason="ContainerCreating", conditions=(a.condition("PodScheduled", ago=ago),))
+
+        waits = decide(a, a.facts(a.status(), creating(899)))
+        assert (waits.status, waits.requeue_after) == (None, 1.0)
+        over = decide(a, a.facts(a.status(), creating(900)))
+        assert over.status is not None
+        assert over.status.reason == "SetupTimeout"
+        assert len(over.delete) == 1
+
+
+class TestDisturbed:
+    def test_why_a_pod_is_taken_is_written_down_before_it_vanishes(self, a: Any) -> None:
+        taken = a.pod(conditions=(a.condition("DisruptionTarget", reason="DeletionByTaintManager"),), deletion_timestamp=a.now)
+        plan = decide(a, a.facts(a.status(), taken))
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.work_end) == (Phase.WORKING, "NodeLost")
+        assert plan.requeue_after == 600.0
+        gone = decide(a, a.facts(plan.status, absent=frozenset({"first-00000-a1"})))
+        assert gone.status is not None
+        lost = decide(a, a.facts(gone.status, a.ended("first-00000-a1-v1", a.no_work_seal()))).status
+        assert lost is not None
+        assert (lost.phase, lost.reason, lost.invalid_attempts) == (Phase.PENDING, "NodeLost", 1)
+
+    def test_a_pod_whose_node_never_answers_is_removed_by_force(self, a: Any) -> None:
+        plan = decide(a, a.facts(a.status(), a.pod(deletion_timestamp=a.ago(601))))
+        assert [(r.name, r.grace_seconds) for r in plan.delete] == [("first-00000-a1", 0)]
+        assert plan.status is not None
+        assert plan.status.work_end == "NodeLost"
+
+    def test_a_pod_that_outlives_its_session_is_ended(self, a: Any) -> None:
+        def over(ago: float) -> Any:
+            session = a.container("session", "terminated", message=a.work_sealed(), finished_at=a.ago(ago))
+            return a.pod(containers=(a.container("agent"), session))
+
+        assert decide(a, a.facts(a.status(), over(59))) == TrialPlan(requeue_after=1.0)
+        plan = decide(a, a.facts(a.status(), over(60)))
+        assert [removal.name for removal in plan.delete] == ["first-00000-a1"]
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.work_end, plan.status.work_seal_digest) == (Phase.WORKING, "Completed", a.seal)
+        # … and only when it is gone the work is verified, with the seal it announced.
+        gone = decide(a, a.facts(plan.status, absent=frozenset({"first-00000-a1"})))
+        assert gone.create == PodIntent(1, 1, a.seal)
+
+
+class TestVerify:
+    VERIFY = "first-00000-a1-v1"
+
+    def test_a_verdict_seals_the_trial(self, a: Any) -> None:
+        message = a.verdict("TurnLimit", "0.75", checks={"passed": 3, "total": 4})
+        plan = decide(a, a.facts(a.status(Phase.VERIFYING, work_end="TurnLimit"), a.ended(self.VERIFY, message)))
+        status = plan.status
+        assert status is not None
+        assert (status.phase, status.reason, status.reward) == (Phase.SEALED, "TurnLimit", "0.75")
+        assert (status.work_seal_digest, status.seal_digest) == (a.seal, a.verify_seal)
+        assert status.ended_at == "2026-12-01T12:00:00Z"
+        assert {c.type: c.status for c in status.conditions} == {"Running": "False", "Sealed": "True"}
+        assert [removal.name for removal in plan.delete] == [self.VERIFY]
+        assert plan.events == ()
+
+    def test_the_seal_is_the_truth_about_a_lost_work_pod(self, a: Any) -> None:
+        status = a.status(Phase.VERIFYING, work_end="PodLost", work_seal_digest=None)
+        sealed = decide(a, a.facts(status, a.ended(self.VERIFY, a.verdict("Deadline")))).status
+        assert sealed is not None
+        assert (sealed.reason, sealed.work_end, sealed.work_seal_digest) == ("Deadline", "Deadline", a.seal)
+
+    def test_no_verdict_is_tried_once_more_then_the_verifier_is_at_fault(self, a: Any) -> None:
+        first = decide(a, a.facts(a.status(Phase.VERIFYING), a.ended(self.VERIFY, a.no_verdict())))
+        assert first.create is None
+        assert first.status is not None
+        assert (first.status.phase, first.status.verify_faults) == (Phase.VERIFYING, 1)
+        assert [removal.name for removal in first.delete] == [self.VERIFY]
+        ready = first.status.model_copy(update={"retry_after": "2026-12-01T12:00:00Z"})
+        assert decide(a, a.facts(first.status)).create is None
+        second = decide(a, a.facts(ready, a.ended(self.VERIFY, a.no_verdict())))
+        assert second.create == PodIntent(1, 2, a.seal)
+        assert second.status is not None
+        over = decide(a, a.facts(second.status, a.ended("first-00000-a1-v2", a.no_verdict()))).status
+        assert over is not None
+        assert (over.phase, over.reason, over.reward, over.attempt) == (Phase.INVALID, "VerifierFault", None, 1)
+
+    @pytest.mark.parametrize(
+        ("make", "faults"),
+        [
+            (lambda a, n: a.ended(n), 1),
+            (lambda a, n: a.ended(n, a.verdict("NodeLost")), 1),
+            (lambda a, n: a.ended(n, a.verdict(reward=None)), 1),
+            (lambda a, n: a.ended(n, a.verdict(work_seal="sha256:" + "9" * 64)), 1),
+            (lambda a, n: a.ended(n, a.work_sealed()), 1),
+            (lambda a, n: a.waiting(n, "InvalidImageName"), 1),
+            (lambda a, n: a.ended(n, conditions=(a.condition("DisruptionTarget", reason="PreemptionByScheduler"),)), 0),
+        ],
+        ids=["lost", "not a valid reason", "no reward", "another seal", "not a verify message", "image", "preempted"],
+    )
+    def test_everything_else_is_no_verdict(self, a: Any, make: Any, faults: int) -> None:
+        plan = decide(a, a.facts(a.status(Phase.VERIFYING), make(a, self.VERIFY)))
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.verify_faults, plan.status.reward) == (Phase.VERIFYING, faults, None)
+        assert plan.status.retry_after is not None
+
+    def test_a_verify_pod_that_vanished_is_replaced(self, a: Any) -> None:
+        plan = decide(a, a.facts(a.status(Phase.VERIFYING), absent=frozenset({self.VERIFY})))
+        assert plan.status is not None
+        assert plan.status.verify_faults == 1
+
+    @pytest.mark.parametrize(
+        ("work_end", "seal", "phase", "reason", "reward"),
+        [
+            ("SessionLost", None, Phase.PENDING, "SessionLost", None),
+            ("PodLost", None, Phase.PENDING, "PodLost", None),
+            ("NodePressure", None, Phase.PENDING, "NodePressure", None),
+            ("Preempted", None, Phase.PENDING, "Preempted", None),
+            ("AgentDiskLimit", None, Phase.SEALED, "AgentDiskLimit", "0"),
+            ("AgentOutOfMemory", None, Phase.SEALED, "AgentOutOfMemory", "0"),
+            ("Completed", "sha256:" + "5" * 64, Phase.PENDING, "StorageUnavailable", None),
+            ("Completed", None, Phase.PENDING, "SessionLost", None),
+        ],
+    )
+    def test_without_a_seal_the_attempt_ends_as_its_pod(
+        self, a: Any, work_end: str, seal: str | None, phase: Phase, reason: str, reward: str | None
+    ) -> None:
+        status = a.status(Phase.VERIFYING, work_end=work_end, work_seal_digest=seal)
+        ended = decide(a, a.facts(status, a.ended(self.VERIFY, a.no_work_seal()))).status
+        assert ended is not None
+        assert (ended.phase, ended.reason, ended.reward) == (phase, reason, reward)
+        assert ended.invalid_attempts == (0 if reason == "Preempted" or phase is Phase.SEALED else 1)
+
+    def test_a_running_trial_finishes_although_the_sweep_is_suspended(self, a: Any) -> None:
+        facts = a.facts(a.status(), a.ended(said=a.work_sealed()), sweep=a.spec(suspend=True), granted=False)
+        assert decide(a, facts).create == PodIntent(1, 1, a.seal)
+
+
+class TestOver:
+    @pytest.mark.parametrize("phase", [Phase.SEALED, Phase.INVALID])
+    def test_leftovers_go_and_nothing_else_happens(self, a: Any, phase: Phase) -> None:
+        status = a.status(phase, attempt=1)
+        assert decide(a, a.facts(status)) == TrialPlan()
+        pods = (a.ended(said=a.work_sealed()), a.pod("first-00000-a1-v1"))
+        plan = decide(a, a.facts(status, *pods))
+        assert (plan.create, plan.status) == (None, None)
+        assert sorted(removal.name for removal in plan.delete) == ["first-00000-a1", "first-00000-a1-v1"]
+
+    def test_a_refused_work_pod_ends_the_trial_and_a_refused_verify_pod_does_not(self, a: Any) -> None:
+        ended = refused(a.status(Phase.PENDING), "Pod one/x exists and is not ours", a.now, 1, verifying=False)
+        assert (ended.phase, ended.reason) == (Phase.INVALID, "ConfigurationError")
+        assert "one/x" in (ended.message or "")
+        waits = refused(a.status(Phase.VERIFYING), "quota", a.now, 1, verifying=True)
+        assert (waits.phase, waits.message) == (Phase.VERIFYING, "quota")
