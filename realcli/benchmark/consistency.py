@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import Any
 
 from realcli.benchmark.catalogue import Catalogue, Template
@@ -160,7 +161,7 @@ def check_oracle(script: Script, oracle: Oracle, watch: list[str], artifacts: li
             yield Problem(
                 ORACLE, "paths", f"FILE {file!r} of probe {probe.id!r} is missing", "add it: its checks look at its snapshots"
             )
-        if file not in watch:
+        if not any(fnmatchcase(file, glob) for glob in watch):
             remedy = "add it: the probe waits for a write to it"
             yield Problem("task.toml", "metadata.realcli.watch", f"FILE {file!r} of probe {probe.id!r} is missing", remedy)
         if not any(file == path or file.startswith(path + "/") for path in artifacts):

@@ -62,7 +62,7 @@ def location(suite: Suite, prefix: str) -> str:
 
 
 def publish(suite: Suite, store: ObjectStore, prefix: str) -> Published:
-    """Store the suite below `prefix`; again with the same files: nothing happens. BenchmarkError: the version has other content."""
+    """Store the suite below `prefix`; again with the same files: nothing happens. BenchmarkError: it has other content."""
     built, key = build_index(suite), location(suite, prefix)
     data = built.index.canonical()
     created = not _published(store, join(key, INDEX_KEY), data, suite)
