@@ -15,7 +15,7 @@ CA_SECRET: Final = "/run/ca-secret"
 SHARED_FILES: Final = ("hosts", "resolv.conf")
 
 PREPARE: Final = """\
-import os, pathlib, shutil, sys
+import os, pathlib, sys
 _, etc, copies, secret, bundle = sys.argv
 for target in pathlib.Path(copies).iterdir() if os.path.isdir(copies) else ():
     for name in ("hosts", "resolv.conf"):

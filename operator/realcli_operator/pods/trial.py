@@ -39,7 +39,7 @@ from realcli_operator.reconcile.plans import PodIntent
 SOCKET_DIR: Final = "/run/realcli"
 SOCKET: Final = f"{SOCKET_DIR}/session.sock"
 TOOLKIT: Final = "/opt/realcli"
-KEYS: Final = "/var/run/realcli/keys"
+KEYS: Final = "/keys"
 SPOOL: Final = "/spool"
 GRACE_SECONDS: Final = 120
 """For the session to flush its spool when the pod is told to end."""
@@ -61,6 +61,7 @@ def _work_pod(
     image = _agent_image(context, plan, spec.configuration)
     arguments = ["work", *_place(plan, spec, intent), "--socket", SOCKET]
     session = _session(context, arguments)
+    session["env"].append({"name": "REALCLI_KEYS", "value": KEYS})
     session["volumeMounts"] += [mount("keys", KEYS, read_only=True), mount("spool", SPOOL)]
     pod = _pod(context, spec, trial, trial_uid, intent, Role.WORK)
     body = pod["spec"]

@@ -134,7 +134,9 @@ class A:
         }  # fmt: skip
         return PodView(**(base | values))
 
-    def ended(self, name: str = "first-00000-a1", said: str = "", *, agent: dict[str, Any] | None = None, **values: Any) -> PodView:
+    def ended(
+        self, name: str = "first-00000-a1", said: str = "", *, agent: dict[str, Any] | None = None, **values: Any
+    ) -> PodView:
         """A finished pod whose session left that message."""
         untrusted = "verifier" if "-v" in name else "agent"
         containers = (
@@ -197,7 +199,9 @@ class A:
         status = values.pop("status", None) or SweepStatus()
         return SweepFacts(sweep=self.sweep(spec, status), spec=spec, status=status, **values)
 
-    def job(self, name: str = "first-plan", *, attempt: int = 1, done: bool = False, failed: bool = False, **values: Any) -> JobView:
+    def job(
+        self, name: str = "first-plan", *, attempt: int = 1, done: bool = False, failed: bool = False, **values: Any
+    ) -> JobView:
         conditions: tuple[Condition, ...] = ()
         if done:
             conditions = (self.condition("Complete", ago=5),)

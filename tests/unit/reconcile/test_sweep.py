@@ -186,7 +186,11 @@ class TestWindow:
     def test_suspended_nothing_new_starts(self, a: Any) -> None:
         trials = (a.trial(a.status(), ordinal=0), a.trial(ordinal=1))
         facts = a.sweep_facts(
-            spec=a.spec(suspend=True), plan=a.plan(repeats=3), status=planned(a), trials=trials, granted=frozenset({"first-00001"})
+            spec=a.spec(suspend=True),
+            plan=a.plan(repeats=3),
+            status=planned(a),
+            trials=trials,
+            granted=frozenset({"first-00001"}),
         )
         plan = decide(a, facts)
         assert (plan.create_trials, plan.grants) == ((), frozenset())

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from realcli.api.plan import Images, Plan, PlanConfiguration, PlanTask, Platform, Resources
+from realcli.api.sweep import SweepSpec
+from realcli.scoring.records import GroupInput, GroupMember
+from realcli_operator.pods.jobs import plan_config_map, sweep_job, trial_manifest
+from realcli_operator.pods.parts import SweepContext
+from realcli_operator.pods.trial import trial_pod
+from realcli_operator.reconcile.plans import JobIntent, PodIntent, Task
+
+SPEC = """
+benchmark: {source: s3://evals/benchmarks/starter/1.0.0}
+agents: [{name: claude-code}]
+models:
+- name: sonnet
+  model: claude-sonnet-4-5
+  endpoints: {anthropic: {url: https://api.anthropic.com, apiKey: {secretRef: {name: anthropic, key: api-key}}}}
+limits: {exec: {deadline: 2h}}
+storage: {bucket: evals, endpoint: http://seaweedfs.storage:8333, credentials: {secretRef: {name: evals-s3}}}
+"""
+DIGEST = "sha256:" + "0" * 64
+SEAL = "sha256:" + "5" * 64
+UID = "11111111-2222-3333-4444-555555555555"
+
+
+class Make:
+    """Every manifest of a small sweep."""
+
+    seal = SEAL
+
+    def context(self, **platform: Any) -> SweepContext:
+        images = Images(session="session:1", judge="judge:1", toolkit="toolkit:1", agents={"claude-code/2.1.140": "agent:1"})
+        values: dict[str, Any] = {"operator_version": "0.1.0", "images": images, "user_namespaces": True, "image_volumes": True}
+        where = Platform(**(values | platform))
+        plan = Plan(
+            sweep_uid=UID, root="sweeps/one/first-11111111", lock_digest=DIGEST, benchmark_digest=DIGEST, platform=where,
+            tasks=[PlanTask(name="log-triage", image="task:1", verifier_seconds=900, resources=Resources(cpu="2", memory="4Gi"))],
+            configurations=[
+                PlanConfiguration(
+                    name="claude-code.sonnet", agent="claude-code", program="claude-code", agent_version="2.1.140", model="sonnet"
+                )
+            ],
+            modes=["COLLAB", "EXEC"], repeats=1,
+        )  # fmt: skip
+        spec = SweepSpec.model_validate(yaml.safe_load(SPEC))
+        return SweepContext("one", "first", UID, spec, where, plan=plan)
+
+    def trial(self, ordinal: int = 1, **platform: Any) -> dict[str, Any]:
+        return trial_manifest(self.context(**platform), ordinal)
+
+    def pod(self, intent: PodIntent, ordinal: int = 1, **platform: Any) -> dict[str, Any]:
+        from realcli.api.trial import TrialSpec
+
+        context = self.context(**platform)
+        trial = trial_manifest(context, ordinal)
+        spec = TrialSpec.model_validate(trial["spec"])
+        return trial_pod(context, spec, trial["metadata"]["name"], "trial-uid", intent)
+
+    def work(self, **platform: Any) -> dict[str, Any]:
+        return self.pod(PodIntent(1), **platform)
+
+    def verify(self, **platform: Any) -> dict[str, Any]:
+        return self.pod(PodIntent(1, 1, SEAL), **platform)
+
+    def job(self, task: Task, attempt: int = 1) -> dict[str, Any]:
+        member = {"ordinal": 0, "mode": "COLLAB", "repeat": 1, "phase": "Sealed", "reason": "Completed", "attempt": 1}
+        given = GroupInput(
+            configuration="claude-code.sonnet", task="log-triage", members=[GroupMember.model_validate(member | {"reward": "1"})]
+        )
+        return sweep_job(self.context(), JobIntent(task, attempt, 0, given if task is Task.JUDGE else None))
+
+    def config_map(self) -> dict[str, Any]:
+        context = self.context()
+        assert context.plan is not None
+        return plan_config_map(context, context.plan)
+
+
+@pytest.fixture(scope="session")
+def make() -> Make:
+    return Make()
