@@ -13,6 +13,7 @@ from realcli.api.termination import Result, Termination
 from realcli.storage.port import StorageConfig
 from realcli.wire.protocol import DEFAULT_SOCKET
 from realcli_session.plan import job
+from realcli_session.release import SocketUse
 from realcli_session.settings import Settings
 from realcli_session.termination import report, shorten
 
@@ -25,50 +26,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr, flush=True)
         return 1
+    return asyncio.run(_run(args, settings))
+
+
+async def _run(args: argparse.Namespace, settings: Settings) -> int:
+    socket = SocketUse(getattr(args, "socket", ""))
     try:
-        message = _run(args, settings)
+        message = await _message(args, settings, socket)
     except Exception as error:
         traceback.print_exc()
-        message = _bug(args.command, error)
-        report(message, settings.termination_log)
+        report(_bug(args.command, error), settings.termination_log)
         return 1
     report(message, settings.termination_log)
+    if args.command != "plan":
+        await socket.release(settings.release_seconds)
     return 0
 
 
-def _run(args: argparse.Namespace, settings: Settings) -> Termination:
+async def _message(args: argparse.Namespace, settings: Settings, socket: SocketUse) -> Termination:
     if args.command == "plan":
         return job.run(os.environ)
     config = StorageConfig.from_environment()
+    where = {"root": args.root, "lock_digest": args.lock_digest}
     if args.command == "work":
         from realcli_session.phases.session import run_work
 
-        return asyncio.run(
-            run_work(
-                config,
-                settings,
-                root=args.root,
-                lock_digest=args.lock_digest,
-                ordinal=args.ordinal,
-                attempt=args.attempt,
-                socket=args.socket,
-            )
-        )
+        return await run_work(config, settings, socket, **where, ordinal=args.ordinal, attempt=args.attempt)
     from realcli_session.verify.session import run_verify
 
-    return asyncio.run(
-        run_verify(
-            config,
-            settings,
-            root=args.root,
-            lock_digest=args.lock_digest,
-            ordinal=args.ordinal,
-            attempt=args.attempt,
-            verify=args.verify,
-            work_seal=args.work_seal,
-            socket=args.socket,
-        )
-    )
+    numbers = {"ordinal": args.ordinal, "attempt": args.attempt, "verify": args.verify}
+    return await run_verify(config, settings, socket, **where, **numbers, work_seal=args.work_seal)
 
 
 def _bug(command: str, error: Exception) -> Termination:

@@ -13,6 +13,7 @@ TERMINATION = "REALCLI_TERMINATION_LOG"
 GATEWAY_PORT = "REALCLI_GATEWAY_PORT"
 STORAGE_PATIENCE = "REALCLI_STORAGE_PATIENCE"
 SEGMENT_SECONDS = "REALCLI_SEGMENT_SECONDS"
+RELEASE_SECONDS = "REALCLI_RELEASE_SECONDS"
 ALLOW_LOOPBACK = "REALCLI_ALLOW_LOOPBACK"
 FAULT = "REALCLI_FAULT"
 ALLOW_FAULTS = "REALCLI_ALLOW_FAULTS"
@@ -36,6 +37,8 @@ class Settings:
     """Seconds the end of work waits for storage to come back."""
     segment_seconds: float
     """Age at which an open ledger segment goes up."""
+    release_seconds: float
+    """Seconds a session that needs no runner waits for it, to let it go."""
     allow_loopback: bool
     """Endpoints on loopback may be used: for runs without a cluster, REALCLI_ALLOW_LOOPBACK=1."""
     fault: str | None
@@ -64,6 +67,7 @@ class Settings:
             gateway_port=_number(environ, GATEWAY_PORT, 8317),
             storage_patience=float(_number(environ, STORAGE_PATIENCE, 600)),
             segment_seconds=float(_number(environ, SEGMENT_SECONDS, 30)),
+            release_seconds=float(_number(environ, RELEASE_SECONDS, 30)),
             allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
             fault=fault,
         )

@@ -61,6 +61,7 @@ async def _collab(attempt: Attempt, events: AsyncIterator[agent.AgentEvent]) -> 
             return handed_over
         with attempt.clock.user_time():
             _record(attempt, handed_over)
+            await need(attempt.watch).on_turn(attempt.writer.turn)  # what is waited for was written, however slow the scan is
             user = need(attempt.user)
             if user.last_probe is not None:
                 await attempt.snapshot("response_end", user.last_probe)

@@ -9,7 +9,7 @@ from realcli.api.termination import Result, Termination
 from realcli.api.trial import Tokens
 from realcli.ledger.events import EpisodeEnd, PhaseChange
 from realcli.ledger.seals import WorkSeal
-from realcli.storage.port import AlreadyStored, StorageRefused, StorageUnavailable
+from realcli.storage.port import StorageError, StorageUnavailable
 from realcli_session.phases.attempt import Attempt, Happening, need, utc_now
 from realcli_session.phases.conversation import note
 from realcli_session.phases.table import Cause
@@ -54,7 +54,7 @@ async def seal(attempt: Attempt) -> tuple[Happening, str | None]:
         await attempt.uploader.put(WORK_SEAL, made, patience)
     except StorageUnavailable as error:
         return (Cause.STORAGE_ERROR, f"storage did not come back within {patience:g} s: {error}"), None
-    except (StorageRefused, AlreadyStored) as error:
+    except StorageError as error:
         return (Cause.STORAGE_ERROR, f"storage refuses the attempt's files: {error}"), None
     return (Cause.SEALED, ""), sha256_digest(made)
 

@@ -26,6 +26,7 @@ from realcli_session.phases.quiesce import quiesce
 from realcli_session.phases.seal import seal, termination_of
 from realcli_session.phases.table import Cause, Stage, advance
 from realcli_session.phases.working import WorkingClock, wait_for_limit
+from realcli_session.release import SocketUse
 from realcli_session.runner.errors import RunnerError, RunnerLost, StateTooLarge
 from realcli_session.runner.listener import Listener, listen
 from realcli_session.settings import Settings
@@ -33,7 +34,7 @@ from realcli_session.termination import shorten
 
 
 async def run_work(
-    config: StorageConfig, settings: Settings, *, root: str, lock_digest: str, ordinal: int, attempt: int, socket: str
+    config: StorageConfig, settings: Settings, socket: SocketUse, *, root: str, lock_digest: str, ordinal: int, attempt: int
 ) -> Termination:
     """One attempt, from the lock to its termination message."""
     store = open_store(config)
@@ -68,12 +69,12 @@ class WorkSession:
         )
         self._digest: str | None = None
 
-    async def run(self, socket: str) -> Termination:
+    async def run(self, socket: SocketUse) -> Termination:
         """Setup, work, quiesce, seal. Never raises for what the table has a row for."""
         attempt = self.attempt
         setup.start_threads()
         attempt.writer.emit("session", self._opening())
-        with _sigterm(attempt), contextlib.closing(listen(socket)) as listener:
+        with _sigterm(attempt), contextlib.closing(listen(socket.open())) as listener:
             await self._stages(listener)
         return termination_of(attempt, self._digest)
 

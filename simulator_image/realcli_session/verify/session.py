@@ -22,8 +22,9 @@ from realcli.storage.port import AlreadyStored, NotFound, ObjectStore, StorageCo
 from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_lock, trial_of
 from realcli_session.patience import patiently
 from realcli_session.phases.archive import unarchive
-from realcli_session.phases.limits import QUIESCE_GRACE, QUIESCE_KILL, STATE_BYTES, STATE_ENTRIES
+from realcli_session.phases.limits import QUIESCE_KILL, STATE_BYTES, STATE_ENTRIES
 from realcli_session.phases.setup import SetupRefused, check_hello, place
+from realcli_session.release import SocketUse
 from realcli_session.runner.errors import RunnerError, RunnerLost
 from realcli_session.runner.listener import listen
 from realcli_session.runner.port import RunnerPort
@@ -48,6 +49,7 @@ class NoWorkSeal(Exception):
 async def run_verify(
     config: StorageConfig,
     settings: Settings,
+    socket: SocketUse,
     *,
     root: str,
     lock_digest: str,
@@ -55,7 +57,6 @@ async def run_verify(
     attempt: int,
     verify: int,
     work_seal: str | None,
-    socket: str,
 ) -> Termination:
     """One verify, from the lock to its termination message."""
     store = open_store(config)
@@ -147,10 +148,10 @@ class VerifySession:
         """The state did not survive: reward 0 with the reason of the work, no tests."""
         return await self._seal(Verdict(reward="0", seconds="0.000"))
 
-    async def run(self, socket: str) -> tuple[VerifySeal, str]:
+    async def run(self, socket: SocketUse) -> tuple[VerifySeal, str]:
         """Restore, test, read, seal. Raises NoVerdict and what else keeps a verdict from being reached."""
         limit = seconds(self._trial.lock.spec.limits.setup)
-        with contextlib.closing(listen(socket)) as listener:
+        with contextlib.closing(listen(socket.open())) as listener:
             task, run, state = await patiently(self._fetch, self._settings.storage_patience)
             try:
                 runner = await listener.accept(limit)
@@ -172,7 +173,7 @@ class VerifySession:
             raise NoVerdict("AgentBrokeEnvironment", f"the tests could not be started: {error}") from error
         await self._put(self._paths.logs, ran.log)
         try:
-            report = await runner.quiesce(grace=QUIESCE_GRACE, kill=QUIESCE_KILL)
+            report = await runner.quiesce(grace=0.0, kill=QUIESCE_KILL)  # whoever still runs may not write any more
             if report.survivors or not report.proven:
                 left = ", ".join(" ".join(p.argv)[:80] for p in report.survivors[:5]) or "not proven"
                 raise NoVerdict("NoReward", f"something could not be stopped before the reward is read: {left}")

@@ -207,7 +207,9 @@ class Sweep:
                 "REALCLI_TERMINATION_LOG": str(folder / "termination"),
             }
             common = ["--root", self.plan.root, "--lock-digest", self.plan.lock_digest, "--ordinal", str(ordinal)]
-            session = start_session([arguments[0], *common, *arguments[1:], "--socket", str(place.socket)], variables | environment)
+            session = start_session(
+                [arguments[0], *common, *arguments[1:], "--socket", str(place.socket)], variables | environment
+            )
             try:
                 if runner:
                     place.start()
@@ -271,7 +273,14 @@ def start_session(arguments: list[str], environment: dict[str, str]) -> subproce
 
 
 def plan_sweep(
-    store_dir: Path, suite: Path, provider: str, toolkit: Path, agent: Path, *, limits: dict[str, Any] | None = None, uid: str = "0"
+    store_dir: Path,
+    suite: Path,
+    provider: str,
+    toolkit: Path,
+    agent: Path,
+    *,
+    limits: dict[str, Any] | None = None,
+    uid: str = "0",
 ) -> Sweep:
     """Publish a suite and plan a sweep of all its tasks by the real plan program."""
     loaded = load_suite(suite)
@@ -291,7 +300,7 @@ def plan_sweep(
         "operatorVersion": "0", "userNamespaces": False, "imageVolumes": False,
         "images": {"session": "s", "judge": "j", "toolkit": "t", "agents": {"claude-code/2.1.140": "a"}},
     }  # fmt: skip
-    request = {"sweep": {"namespace": "local", "name": "local", "uid": f"{uid:0>8}"}, "spec": spec, "platform": platform}
+    request = {"sweep": {"namespace": "local", "name": "local", "uid": "00000000"}, "spec": spec, "platform": platform}
     environment = {
         "REALCLI_STORAGE": json.dumps({"directory": str(store_dir)}),
         "REALCLI_ALLOW_LOOPBACK": "1",
