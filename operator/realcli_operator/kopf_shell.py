@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 import kopf
+from kopf._core.engines.peering import Identity
 from kubernetes.aio import client as kube_client
 
 from realcli_operator.kube.names import GROUP, RESOURCES, VERSION, Kind
@@ -104,6 +106,8 @@ async def run(shell: Shell, *, stop_flag: asyncio.Event | None = None, ready_fla
     await kopf.operator(
         registry=build_registry(shell),
         settings=build_settings(),
+        # kopf's own guess asks for the user's name, which a container's uid does not have; peering is off anyway
+        identity=Identity(socket.gethostname()),
         standalone=True,
         clusterwide=not shell.namespaces,
         namespaces=tuple(shell.namespaces),
