@@ -210,7 +210,8 @@ class A:
         base: dict[str, Any] = {
             "namespace": "one", "name": name, "uid": f"uid-{name}-{attempt}", "resource_version": 1, "generation": 1,
             "labels": {LABEL_SWEEP: "first", LABEL_ATTEMPT: str(attempt)}, "owner_uid": UID, "owner_name": "first",
-            "spec_digest": None, "creation_timestamp": self.ago(60), "deletion_timestamp": None, "active": 0, "succeeded": int(done),
+            "spec_digest": None, "creation_timestamp": self.ago(60), "deletion_timestamp": None, "active": 0,
+            "succeeded": int(done),
             "failed": int(failed), "start_time": self.ago(60), "completion_time": self.ago(5) if done else None,
             "conditions": conditions,
         }  # fmt: skip

@@ -1,0 +1,175 @@
+"""The CRDs on a real API server: defaults, every rule with its message, immutability, strictness, examples."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from realcli.api.sweep import IMMUTABLE
+from realcli_operator.kube.errors import Invalid
+
+pytestmark = pytest.mark.apiserver
+ROOT = Path(__file__).resolve().parents[3]
+SWEEPS = "/apis/realcli.dev/v1alpha1/namespaces/two/benchmarksweeps"
+TRIALS = "/apis/realcli.dev/v1alpha1/namespaces/two/trials"
+DRY = "?dryRun=All&fieldValidation=Strict"
+DIGEST = "sha256:" + "0" * 64
+SMALLEST = """
+apiVersion: realcli.dev/v1alpha1
+kind: BenchmarkSweep
+metadata: {name: first}
+spec:
+  benchmark: {source: s3://evals/benchmarks/starter/1.0.0}
+  agents: [{name: claude-code}]
+  models:
+  - name: sonnet
+    model: claude-sonnet-4-5
+    endpoints: {anthropic: {url: https://api.anthropic.com, apiKey: {secretRef: {name: anthropic, key: api-key}}}}
+  storage: {bucket: evals, credentials: {secretRef: {name: evals-s3}}}
+"""
+
+
+def smallest(change: Callable[[dict[str, Any]], Any] | None = None) -> dict[str, Any]:
+    sweep: dict[str, Any] = yaml.safe_load(SMALLEST)
+    if change is not None:
+        change(sweep)
+    return sweep
+
+
+def trial(**spec: Any) -> dict[str, Any]:
+    values = {"sweep": "first", "planDigest": DIGEST, "ordinal": 0, "configuration": "claude-code.sonnet", "task": "t"}
+    return {
+        "apiVersion": "realcli.dev/v1alpha1",
+        "kind": "Trial",
+        "metadata": {"name": "first-00000"},
+        "spec": values | {"mode": "EXEC", "repeat": 1} | spec,
+    }
+
+
+async def test_defaults_are_visible(admin: Any) -> None:
+    made = await admin.send("POST", SWEEPS + DRY, smallest())
+    spec = made["spec"]
+    assert (spec["modes"], spec["repeats"], spec["parallelism"], spec["suspend"]) == (["EXEC", "COLLAB"], 3, 10, False)
+    assert spec["limits"] == {
+        "turns": 600, "exec": {"deadline": "6h"}, "collab": {"deadline": "10h"}, "wallFactor": "1.5", "pending": "1h",
+        "setup": "15m", "verify": "30m",
+    }  # fmt: skip
+    assert spec["agents"][0] == {"name": "claude-code", "version": "2.1.140", "permissions": "Bypass"}
+    assert spec["simulatedUser"] == {"mode": "Canonical"}
+    assert spec["retry"] == {"infrastructure": 3, "backoff": "30s"}
+    assert spec["models"][0]["endpoints"]["anthropic"]["insecureHttp"] == "Never"
+    assert spec["storage"]["region"] == "us-east-1"
+
+
+def model(sweep: dict[str, Any]) -> Any:
+    return sweep["spec"]["models"][0]
+
+
+CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "long name": (lambda s: s["metadata"].update(name="a" * 41), "metadata.name may have at most 40 characters"),
+    "dotted name": (lambda s: s["metadata"].update(name="a.b"), "metadata.name may hold lower case letters"),
+    "same agent twice": (lambda s: s["spec"]["agents"].append({"name": "claude-code"}), "Duplicate value"),
+    "same model twice": (lambda s: s["spec"]["models"].append(copy.deepcopy(model(s))), "Duplicate value"),
+    "same mode twice": (lambda s: s["spec"].update(modes=["EXEC", "EXEC"]), "Duplicate value"),
+    "no agents": (lambda s: s["spec"].update(agents=[]), "should have at least 1 items"),
+    "unknown agent": (lambda s: s["spec"].update(agents=[{"name": "mine"}]), "program is missing"),
+    "unknown program": (lambda s: s["spec"].update(agents=[{"name": "mine", "program": "vi"}]), "Unsupported value"),
+    "no endpoint": (lambda s: model(s).update(endpoints={}), "every model needs endpoints.anthropic"),
+    "plain http": (lambda s: model(s)["endpoints"]["anthropic"].update(url="http://x"), "sends the key in clear text"),
+    "not a duration": (lambda s: s["spec"].update(limits={"setup": "soon"}), "spec.limits.setup"),
+    "no repeats": (lambda s: s["spec"].update(repeats=0), "greater than or equal to 1"),
+    "source without path": (lambda s: s["spec"]["benchmark"].update(source="s3://evals"), "spec.benchmark.source"),
+    "unknown field": (lambda s: s["spec"].update(tasks=["a"]), 'unknown field "spec.tasks"'),
+    "unknown nested field": (lambda s: s["spec"]["storage"].update(buckte="x"), 'unknown field "spec.storage.buckte"'),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_what_is_wrong_is_refused_with_a_message(admin: Any, name: str) -> None:
+    change, message = CASES[name]
+    with pytest.raises(Invalid) as refused:
+        await admin.send("POST", SWEEPS + DRY, smallest(change))
+    assert message in refused.value.message
+
+
+async def test_plain_http_is_for_services_of_the_cluster(admin: Any) -> None:
+    def change(sweep: dict[str, Any]) -> None:
+        model(sweep)["endpoints"]["anthropic"].update(url="http://litellm.llm:4000", insecureHttp="InCluster")
+
+    await admin.send("POST", SWEEPS + DRY, smallest(change))
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "benchmark": {"benchmark": {"digest": DIGEST}},
+    "agents": {"agents": [{"name": "claude-code", "version": "2.1.141"}]},
+    "models": {"models": []},
+    "modes": {"modes": ["EXEC"]},
+    "repeats": {"repeats": 2},
+    "limits": {"limits": {"turns": 5}},
+    "retry": {"retry": {"backoff": "1s"}},
+    "storage": {"storage": {"prefix": "x"}},
+}
+
+
+async def test_the_spec_is_immutable_but_for_two_fields(admin: Any) -> None:
+    await admin.send("POST", SWEEPS, smallest(lambda s: s["metadata"].update(name="fixed")))
+    path = f"{SWEEPS}/fixed"
+    try:
+        await admin.merge(path, {"spec": {"suspend": True, "parallelism": 3}})
+        for field, change in CHANGES.items():
+            with pytest.raises(Invalid) as refused:
+                await admin.merge(path, {"spec": change})
+            assert f"spec.{field}" in refused.value.message
+            if field != "models":
+                assert IMMUTABLE in refused.value.message
+    finally:
+        await admin.send("DELETE", path)
+
+
+async def test_a_trial_shows_that_it_is_pending_and_never_changes(admin: Any) -> None:
+    made = await admin.send("POST", TRIALS + "?fieldValidation=Strict", trial())
+    path = f"{TRIALS}/first-00000"
+    try:
+        assert made["status"] == {"phase": "Pending"}
+        selected = await admin.send("GET", f"{TRIALS}?fieldSelector=status.phase%3DPending,spec.sweep%3Dfirst,spec.mode%3DEXEC")
+        assert [item["metadata"]["name"] for item in selected["items"]] == ["first-00000"]
+        assert (await admin.send("GET", f"{TRIALS}?fieldSelector=status.phase%3DSealed"))["items"] == []
+        with pytest.raises(Invalid, match="spec of a Trial is immutable"):
+            await admin.merge(path, {"spec": {"repeat": 2}})
+    finally:
+        await admin.send("DELETE", path)
+
+
+async def test_columns_are_those_of_the_documentation(admin: Any) -> None:
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    sweep = await admin.send("GET", f"{crds}/benchmarksweeps.realcli.dev")
+    trials = await admin.send("GET", f"{crds}/trials.realcli.dev")
+
+    def columns(crd: Any) -> list[str]:
+        return [c["name"] for c in crd["spec"]["versions"][0]["additionalPrinterColumns"] if not c.get("priority")]
+
+    assert columns(sweep) == ["State", "Trials", "Valid", "Invalid", "R-EXEC", "R-COLLAB", "S", "J", "Age"]
+    assert columns(trials) == ["Task", "Mode", "Repeat", "Attempt", "Phase", "Reason", "Reward", "Turns", "Age"]
+    assert sweep["status"]["acceptedNames"]["shortNames"] == ["sweep", "sweeps", "sw"]
+    assert trials["status"]["acceptedNames"]["shortNames"] == ["tr"]
+    for crd in (sweep, trials):
+        conditions = {c["type"]: c["status"] for c in crd["status"]["conditions"]}
+        assert conditions["NamesAccepted"] == "True"
+        assert conditions.get("NonStructuralSchema", "False") == "False"
+
+
+def example_sweeps() -> list[Any]:
+    files = sorted((ROOT / "examples").glob("*.yaml"))
+    documents = [(file, document) for file in files for document in yaml.safe_load_all(file.read_text())]
+    return [pytest.param(d, id=f.name) for f, d in documents if d and d["kind"] == "BenchmarkSweep"]
+
+
+@pytest.mark.parametrize("sweep", example_sweeps())
+async def test_examples_are_accepted(admin: Any, sweep: dict[str, Any]) -> None:
+    sweep["metadata"]["namespace"] = "two"
+    await admin.send("POST", SWEEPS + DRY, sweep)
