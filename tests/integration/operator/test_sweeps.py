@@ -1,0 +1,247 @@
+"""The operator as a process on a real API server and controller manager; pods are moved by a stub kubelet."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.apiserver
+FAULTS = ("after-trial", "after-pod", "after-status", "after-judge-job", "after-report")
+
+
+class Cluster:
+    """Reads and writes of a test in one namespace."""
+
+    def __init__(self, admin: Any, tools: Any, wait_for: Any, namespace: str) -> None:
+        self.admin, self.tools, self.wait_for, self.namespace = admin, tools, wait_for, namespace
+        self.sweeps = f"{tools.group}/{namespace}/benchmarksweeps"
+        self.trials = f"{tools.group}/{namespace}/trials"
+        self.core = f"/api/v1/namespaces/{namespace}"
+
+    async def apply(self, name: str, **spec: Any) -> None:
+        await self.admin.send("POST", self.sweeps, self.tools.sweep(name, **spec))
+
+    async def sweep(self, name: str) -> Any:
+        return await self.admin.send("GET", f"{self.sweeps}/{name}")
+
+    async def trials_of(self, name: str) -> list[Any]:
+        selector = f"labelSelector=realcli.dev%2Fsweep%3D{name}"
+        return list((await self.admin.send("GET", f"{self.trials}?{selector}"))["items"])
+
+    async def pods_of(self, name: str) -> list[str]:
+        selector = f"labelSelector=realcli.dev%2Fsweep%3D{name}"
+        return [pod["metadata"]["name"] for pod in (await self.admin.send("GET", f"{self.core}/pods?{selector}"))["items"]]
+
+    async def until(self, name: str, *states: str) -> Any:
+        async def reached() -> Any:
+            found = await self.sweep(name)
+            return found if found.get("status", {}).get("state") in states else None
+
+        return await self.wait_for(reached, f"sweep {name} is {' or '.join(states)}")
+
+    async def condition(self, name: str, type_: str, reason: str) -> Any:
+        async def reached() -> Any:
+            conditions = (await self.sweep(name)).get("status", {}).get("conditions", [])
+            return next((c for c in conditions if c["type"] == type_ and c["reason"] == reason), None)
+
+        return await self.wait_for(reached, f"sweep {name} has {type_}/{reason}")
+
+
+@pytest.fixture(scope="module")
+def calm(kubelet: Any, new_operator: Any) -> Iterator[Any]:
+    """An operator that nothing happens to, for the namespace ``one``."""
+    kubelet.namespaces.add("one")
+    operator = new_operator("one")
+    operator.start()
+    yield operator
+    operator.end()
+    text = operator.log.read_text()
+    assert "Traceback" not in text, text[-6000:]
+
+
+@pytest.fixture
+def one(calm: Any, admin: Any, tools: Any, wait_for: Any) -> Cluster:
+    return Cluster(admin, tools, wait_for, "one")
+
+
+async def test_a_sweep_goes_from_apply_to_scores(one: Cluster, kubelet: Any) -> None:
+    await one.apply("whole")
+    sweep = await one.until("whole", "Complete", "Failed", "Incomplete")
+    status = sweep["status"]
+    assert status["state"] == "Complete"
+    assert (status["trials"], status["counts"]["sealed"], status["counts"]["groupsJudged"]) == ("2/2", 2, 1)
+    assert (status["rExec"], status["s"], status["reportURI"]) == ("1.000", "0.500~", "s3://evals/report/index.html")
+    assert {c["type"]: c["status"] for c in status["conditions"]} == {"Complete": "True", "Planned": "True", "Ready": "True"}
+    assert "annotations" not in sweep["metadata"]
+    assert "finalizers" not in sweep["metadata"]
+    for trial in await one.trials_of("whole"):
+        ended = trial["status"]
+        assert (ended["phase"], ended["reason"], ended["reward"], ended["attempt"]) == ("Sealed", "Completed", "1", 1)
+        assert (ended["turns"], ended["checks"], ended["node"]) == (7, {"passed": 8, "total": 8}, "stub")
+        assert ended["workSealDigest"] != ended["sealDigest"]
+    assert not [name for name in await one.pods_of("whole") if "-a1" in name], "finished pods go when their outcome is recorded"
+    plan = await one.admin.send("GET", f"{one.core}/configmaps/whole-plan")
+    assert plan["immutable"] is True
+
+
+async def test_an_invalid_attempt_is_followed_by_one_new_one(one: Cluster, kubelet: Any) -> None:
+    def script(seen: Any) -> Any:
+        if seen.role == "work" and seen.trial == "again-00000" and seen.attempt == "1":
+            said = one.tools.say("Work", "WorkInvalid", reason="ProviderUnavailable", message="529 for ten minutes")
+            return one.tools.Act(said)
+        return one.tools.happy(seen)
+
+    kubelet.scripts["again"] = script
+    await one.apply("again")
+    await one.until("again", "Complete")
+    first, second = await one.trials_of("again")
+    assert (first["status"]["phase"], first["status"]["attempt"], first["status"]["invalidAttempts"]) == ("Sealed", 2, 1)
+    assert first["status"]["lastInvalidReason"] == "ProviderUnavailable"
+    assert (second["status"]["attempt"], second["status"]["invalidAttempts"]) == (1, 0)
+    ran = [name for name in kubelet.history if name.startswith("again-00000")]
+    assert ran == ["again-00000-a1", "again-00000-a2", "again-00000-a2-v1"]
+
+
+async def test_a_foreign_pod_of_the_same_name_is_named_and_left_alone(one: Cluster, kubelet: Any) -> None:
+    foreign = {"metadata": {"name": "clash-00000-a1"}, "spec": {"containers": [{"name": "x", "image": "example/x:1"}]}}
+    await one.admin.send("POST", f"{one.core}/pods", foreign)
+    await one.apply("clash")
+    sweep = await one.until("clash", "Incomplete")
+    hit, other = await one.trials_of("clash")
+    assert (hit["status"]["phase"], hit["status"]["reason"]) == ("Invalid", "ConfigurationError")
+    assert "Pod one/clash-00000-a1 exists and is not ours" in hit["status"]["message"]
+    assert "reward" not in hit["status"]
+    assert other["status"]["phase"] == "Sealed"
+    assert (sweep["status"]["counts"]["invalid"], sweep["status"]["trials"]) == (1, "2/2")
+    await one.admin.send("GET", f"{one.core}/pods/clash-00000-a1")
+
+
+async def test_storage_that_refuses_starts_nothing(one: Cluster, kubelet: Any) -> None:
+    said = one.tools.say("Plan", "Refused", reason="StorageRefused", message="s3://evals: the access key is unknown")
+    kubelet.scripts["refused"] = lambda seen: one.tools.Act(said)
+    await one.apply("refused")
+    await one.until("refused", "Failed")
+    condition = await one.condition("refused", "Ready", "StorageRefused")
+    assert condition["status"] == "False"
+    assert "the access key is unknown" in condition["message"]
+    assert await one.trials_of("refused") == []
+    assert [name for name in kubelet.history if name.startswith("refused")] == [
+        name for name in kubelet.history if name.startswith("refused-plan-")
+    ]
+
+
+async def test_a_missing_secret_shows_and_the_sweep_goes_on_when_it_appears(one: Cluster, kubelet: Any) -> None:
+    there = asyncio.Event()
+
+    def script(seen: Any) -> Any:
+        if seen.role == "plan" and not there.is_set():
+            return one.tools.Act(waiting=("CreateContainerConfigError", 'secret "evals-s3" not found'))
+        return one.tools.happy(seen)
+
+    kubelet.scripts["secret"] = script
+    await one.apply("secret")
+    condition = await one.condition("secret", "Ready", "ConfigurationError")
+    assert 'secret "evals-s3" not found' in condition["message"]
+    assert await one.trials_of("secret") == []
+    there.set()
+    await one.until("secret", "Complete")
+
+
+async def test_suspended_nothing_starts_and_what_runs_finishes(one: Cluster, kubelet: Any) -> None:
+    work_may_end = asyncio.Event()
+
+    def script(seen: Any) -> Any:
+        return None if seen.role == "work" and not work_may_end.is_set() else one.tools.happy(seen)
+
+    kubelet.scripts["pause"] = script
+    await one.apply("pause", suspend=True, parallelism=1)
+    await one.condition("pause", "Suspended", "Asked")
+    assert await one.pods_of("pause") == []
+    await one.admin.merge(f"{one.sweeps}/pause", {"spec": {"suspend": False}})
+    await one.wait_for(lambda: "pause-00000-a1" in kubelet.history, "the first trial runs")
+    await one.admin.merge(f"{one.sweeps}/pause", {"spec": {"suspend": True}})
+    await one.until("pause", "Suspended")
+    work_may_end.set()
+
+    async def held() -> bool:
+        first, second = await one.trials_of("pause")
+        return first["status"]["phase"] == "Sealed" and second["status"].get("reason") == "Suspended"
+
+    await one.wait_for(held, "the running trial finishes, the other says that it is held")
+    assert not [name for name in kubelet.history if name.startswith(("pause-00001", "pause-j"))]
+    await one.admin.merge(f"{one.sweeps}/pause", {"spec": {"suspend": False}})
+    await one.until("pause", "Complete")
+
+
+VOLATILE = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|sha256:[0-9a-f]{64}")
+DROPPED = ("resourceVersion", "managedFields", "creationTimestamp", "generation", "uid", "selfLink")
+
+
+def normalised(value: Any) -> Any:
+    """Without what differs between two runs of the same thing: uids, times, digests that hold uids, names of Job pods."""
+    if isinstance(value, dict):
+        return {key: normalised(child) for key, child in sorted(value.items()) if key not in DROPPED}
+    if isinstance(value, list):
+        return [normalised(child) for child in value]
+    if isinstance(value, str):
+        return VOLATILE.sub("*", value).replace("unbroken", "NS").replace("broken", "NS")
+    return value
+
+
+async def everything(admin: Any, namespace: str, tools: Any) -> dict[str, Any]:
+    """All objects of the sweep but events."""
+    paths = {
+        "sweeps": f"{tools.group}/{namespace}/benchmarksweeps",
+        "trials": f"{tools.group}/{namespace}/trials",
+        "jobs": f"/apis/batch/v1/namespaces/{namespace}/jobs",
+        "pods": f"/api/v1/namespaces/{namespace}/pods",
+        "plans": f"/api/v1/namespaces/{namespace}/configmaps",
+    }
+    found: dict[str, Any] = {}
+    for kind, path in paths.items():
+        items = (await admin.send("GET", path))["items"]
+        if kind == "jobs":
+            items = [{"name": item["metadata"]["name"], "conditions": item["status"]["conditions"]} for item in items]
+            for item in items:
+                for condition in item["conditions"]:
+                    del condition["lastProbeTime"], condition["lastTransitionTime"]
+        elif kind == "pods":
+            items = [re.sub(r"-[a-z0-9]{5}$", "", item["metadata"]["name"]) for item in items]
+        elif kind == "plans":
+            items = [item["metadata"]["name"] for item in items]
+        found[kind] = normalised(items)
+    return found
+
+
+async def test_killed_at_five_points_it_ends_as_if_nothing_had_been(
+    kubelet: Any, new_operator: Callable[..., Any], admin: Any, tools: Any, wait_for: Any
+) -> None:
+    clusters = {name: Cluster(admin, tools, wait_for, name) for name in ("unbroken", "broken")}
+    for name, cluster in clusters.items():
+        await admin.send("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        kubelet.namespaces.add(name)
+        await cluster.apply("same")
+    whole = new_operator("unbroken")
+    whole.start()
+    broken = new_operator("broken")
+    for fault in FAULTS:
+        broken.start(fault)
+        await wait_for(lambda: broken.ended, f"the operator dies {fault}")
+        assert broken.process.returncode == -9, str(broken)
+    broken.start()
+    for cluster in clusters.values():
+        await cluster.until("same", "Complete")
+    await wait_for(lambda: kubelet.history.count("same-00001-a1-v1") >= 2, "both ran")
+    for cluster in clusters.values():
+
+        async def tidy(cluster: Cluster = cluster) -> bool:
+            return not [name for name in await cluster.pods_of("same") if "-a1" in name]
+
+        await wait_for(tidy, "finished pods are gone")
+    assert await everything(admin, "broken", tools) == await everything(admin, "unbroken", tools)
+    for name in ("same-00000-a1", "same-00000-a1-v1", "same-00001-a1", "same-00001-a1-v1"):
+        assert kubelet.history.count(name) == 2, "once in each namespace"
