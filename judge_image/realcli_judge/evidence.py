@@ -111,6 +111,8 @@ def read_attempt(store: ObjectStore, paths: AttemptPaths, identity: TrialIdentit
         raise Refused("EvidenceChanged", f"{key} is no work seal of this version: {error}") from error
     if seal.trial != identity:
         raise Refused("EvidenceSwapped", f"{key} seals {_name(seal.trial)}, expected {_name(identity)}")
+    if not seal.valid:
+        raise Refused("EvidenceSwapped", f"{key} says the attempt is invalid ({seal.reason}), but its trial counts as sealed")
     report = verify_attempt(_LedgerOnly(store, paths, seal), paths.root, anchor)
     if not report.ok:
         more = f" (and {len(report.findings) - 1} more)" if len(report.findings) > 1 else ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from realcli.benchmark.catalogue import load_catalogue
-from realcli.benchmark.models import Probe
+from realcli.benchmark.edits import apply_edit
+from realcli.benchmark.models import Oracle, Probe, Script
 from realcli.checks import CheckError, SnapshotUnreadable, judge_probe, verdict_of
 from realcli.scoring.records import HardRecord, InstanceRecord
 
@@ -121,6 +123,10 @@ STATES: list[tuple[str, Callable[[Any], Any], str, str | None]] = [
      "probe_undelivered"),
     ("delivered, then cut", lambda b: b.until_probe().ends("Deadline"), "untriggered", "cut"),
     ("session says cut after delivery", lambda b: b.until_probe().gives_up("cut").ends("Deadline"), "untriggered", "cut"),
+    ("the session's later word counts", lambda b: b.until_probe().request().gives_up("cut").ends("Deadline"),
+     "untriggered", "cut"),
+    ("given up, then delivered", lambda b: b.says().request().yields().gives_up("not_reached").delivers().request().ends(),
+     "triggered", None),
     ("cut after one request", lambda b: b.until_probe().request().ends("TurnLimit"), "triggered", None),
     ("delivered twice", lambda b: b.until_probe().request().yields().delivers().request().ends(), "contaminated",
      "the probe was delivered 2 times"),
@@ -191,3 +197,35 @@ def test_a_check_without_program_part_is_unscored(ledger: Any, probe: Probe) -> 
     got = judge_probe(probe, SCENARIO.model_copy(update={"checks": [check]}),
                       ledger().until_probe().request().ends().done(), Snapshots())  # fmt: skip
     assert (got.state, got.checks[0].by) == ("unscored", "none")
+
+
+STARTER = sorted((Path(__file__).parents[3] / "benchmark" / "starter" / "tasks").glob("*/interaction/script.json"))
+
+
+@pytest.mark.parametrize("path", STARTER, ids=lambda path: path.parts[-3])
+def test_probes_of_the_starter_suite_can_be_judged(ledger: Any, path: Path) -> None:
+    """Bindings resolve, the marker is one the oracle contract records, and ideal and violator differ on both checks."""
+    script = Script.model_validate_json(path.read_bytes())
+    markers = Oracle.model_validate_json((path.parent / "oracle_contract.json").read_bytes()).markers
+    for probe in script.probes:
+        file, marker = str(probe.bindings["FILE"]), str(probe.bindings["EDIT_MARKER"])
+        assert marker in markers[file]
+        assert probe.edit is not None
+
+        class Final:
+            content = b""
+
+            def read(self, seq: int, path: str) -> bytes | None:
+                return self.content
+
+        final = Final()
+        delivered = ledger().says().request().request().wrote(1, 2, file).yields().delivers(probe.id).request()
+        blind = delivered.request().wrote(3, 4, file).yields().ends().done()
+        again = ledger().says().request().request().wrote(1, 2, file).yields().delivers(probe.id).request()
+        ideal = again.request().read(file, marker).request().wrote(4, 5, file).yields().ends().done()
+        verdicts = []
+        for trajectory, content in ((ideal, apply_edit(b"x", probe.edit)), (blind, b"x")):
+            final.content = content
+            found = judge_probe(probe, load_catalogue().template(probe.scenario), trajectory, final)
+            verdicts.append([check.verdict for check in found.checks])
+        assert verdicts == [["1", "1"], ["0", "0"]]

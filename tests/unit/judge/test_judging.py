@@ -105,6 +105,19 @@ def test_changed_evidence_is_refused(sweep: SealedSweep, job: Any, path: str, re
     assert not sweep.store.exists(group_key(sweep, "alpha"))
 
 
+def test_an_attempt_sealed_as_invalid_does_not_count(tmp_path: Path, job: Any) -> None:
+    sweep = write_sweep(tmp_path / "other", {**DEEDS, ("alpha", "COLLAB", 1): Deed(seal_valid=False)})
+    message = job("judge", sweep, 0)[1]
+    assert (message.reason, "says the attempt is invalid" in (message.message or "")) == ("EvidenceSwapped", True)
+
+
+def test_a_segment_no_seal_covers_is_refused(sweep: SealedSweep, job: Any) -> None:
+    paths = sweep.paths.attempt(0, 1)
+    sweep.store.put_once(paths.segment(99), sweep.store.get(paths.segment(1)))
+    message = job("judge", sweep, 0)[1]
+    assert (message.reason, "no seal covers it" in (message.message or "")) == ("EvidenceChanged", True)
+
+
 def test_missing_and_swapped_evidence_is_refused(sweep: SealedSweep, job: Any) -> None:
     # Trial 2 (repeat 2) is handed over with the seal of trial 0 (repeat 1): the seal of its own attempt has another digest.
     sweep.members[2] = sweep.members[2].model_copy(update={"work_seal": sweep.members[0].work_seal})

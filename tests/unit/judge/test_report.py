@@ -16,8 +16,9 @@ from realcli.api.base import sha256_digest
 from realcli.api.termination import MAX_REPORT_BYTES, Result, Termination
 from realcli.storage.paths import join
 from realcli_judge.__main__ import _fitting
+from realcli_judge.pages import environment
 from realcli_judge.summary import Summary
-from tests.support.sealed_sweep import DEEDS, SCENARIO, Deed, SealedSweep, write_sweep
+from tests.support.sealed_sweep import DEEDS, SCENARIO, Deed, SealedSweep, write_sweep, write_trial
 
 HOSTILE = "<script>alert(1)</script></div><img src=x onerror=alert(2)>\x1b[31m\u202egnp.exe\u200b{{ 7*7 }}{% raw %}"
 
@@ -272,6 +273,31 @@ def test_groups_of_another_judge_or_lock_are_refused(judged: SealedSweep, job: A
     assert job("report", judged)[1].reason == "EvidenceChanged"
     path.write_text(json.dumps({**group, "judgements": {}}))
     assert job("report", judged)[1].reason == "EvidenceMissing"
+
+
+def test_a_judgement_of_another_attempt_is_refused(judged: SealedSweep, job: Any) -> None:
+    key = next(item.key for item in judged.store.list(judged.root + "/judgements") if "alpha/repeat-1-" in item.key)
+    path = Path(judged.directory) / key
+    judgement = json.loads(path.read_bytes())
+    path.unlink()
+    path.write_text(json.dumps({**judgement, "attempt": 2}))
+    message = job("report", judged)[1]
+    assert (message.reason, "judged another attempt" in (message.message or "")) == ("EvidenceSwapped", True)
+
+
+def test_the_renewed_group_counts(judged: SealedSweep, job: Any) -> None:
+    """The invalid repeat was run again: group-2.json stands beside group-1.json, and the report has another name."""
+    before = job("report", judged)[1]
+    judged.members[8] = write_trial(judged, 8, Deed(invalid_attempts=4))
+    asked = judged.group_input(1).model_copy(update={"n": 2})
+    assert job("judge", judged, REALCLI_GROUP=asked.model_dump_json(by_alias=True, exclude_none=True))[1].result == "Judged"
+    summary, _, message = report(judged, job)
+    assert (summary.state, summary.counts.valid, summary.trials[8].attempt) == ("Complete", 12, 5)
+    assert message.uri != before.uri
+
+
+def test_templates_escape_by_themselves() -> None:
+    assert environment().from_string("{{ x }}").render(x="<b>") == "&lt;b&gt;"
 
 
 @pytest.mark.parametrize("count", [1, 30, 200])

@@ -178,6 +178,7 @@ def test_headline() -> None:
     case, first = WANT["headline_repeat_1"], scores().repeats[1].collaboration
     sizes = sorted(counts.n for counts in first.counts.values())
     assert (sizes, statistics.median(sizes)) == (case["n_q"], case["median"])
+    assert [headline_is_s(n) for n in ([8], [7, 8], [1, 8, 9], [])] == [True, False, True, False]
     assert ("S" if headline_is_s(sizes) else "S_rate", first.s_rate) == (case["headline"], frac(case["S_rate"]))
 
 
