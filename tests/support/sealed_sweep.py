@@ -361,7 +361,7 @@ def _work(sweep: SealedSweep, identity: TrialIdentity, deed: Deed) -> bytes:
     objects |= {f"snapshots/{seq}.tar.zst": data for seq, data in rec.snapshots.items()}
     objects |= {"run.json": b"{}", "state.tar.zst": archive_of({FILE: b"state"})}
     seal = WorkSeal(
-        trial=identity, reason=deed.reason, valid=deed.seal_valid, 
+        trial=identity, reason=deed.reason, valid=deed.seal_valid,
         state=sha256_digest(objects["state.tar.zst"]), run=sha256_digest(b"{}"),
         ledger=summary, turns=rec.ledger.turn, tokens=Tokens(input=1200, cache_read=5000, output=300), working_seconds="61.500",
         limit="turns" if deed.reason == "TurnLimit" else None, started_at="2026-01-01T00:00:00Z", ended_at="2026-01-01T00:01:01Z",
