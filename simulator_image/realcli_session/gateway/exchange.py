@@ -14,11 +14,11 @@ from realcli.api.trial import Tokens
 from realcli_session.gateway import refusal
 from realcli_session.gateway.config import GatewayConfig
 from realcli_session.gateway.port import Clock, ProviderFailure
-from realcli_session.gateway.record import Aborted, Recorder, body_digest
+from realcli_session.gateway.record import Aborted, Recorder
 from realcli_session.gateway.reply import Reply
 from realcli_session.gateway.retry import OUR_FAULT
 from realcli_session.gateway.sse import SseEvent, SseParser, SseTooLong
-from realcli_session.gateway.turns import Turn, TurnCounter
+from realcli_session.gateway.turns import Turn, TurnCounter, turn_key
 from realcli_session.gateway.upstream import BROKEN, Answer, Effort, NoAnswer, Streaming, Upstream, Whole
 
 AGENT_GONE = 499
@@ -74,7 +74,7 @@ class Exchange:
         self._request = request
         self._raw = raw
         self._body = body
-        self._digest = body_digest(raw)
+        self._key = turn_key(body)
         self._id = recorder.next_id()
         self._turn: Turn | None = None
         self._reply = Reply()
@@ -87,7 +87,7 @@ class Exchange:
 
     def accept(self) -> bool:
         """Take a turn; False when the limit is used up."""
-        self._turn = self._turns.accept(self._digest)
+        self._turn = self._turns.accept(self._key)
         return self._turn is not None
 
     def record(self) -> None:
@@ -225,7 +225,7 @@ class Exchange:
             return
         self._ended = True
         if aborted == "provider" and self._turn is not None:
-            self._turns.cut_by_provider(self._digest, self._turn.number)
+            self._turns.cut_by_provider(self._key, self._turn.number)
         self._shared.add(self._reply.tokens() if self._turn is not None else None)
         if not self._recorded:
             return

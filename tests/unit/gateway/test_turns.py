@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realcli_session.gateway.turns import Turn, TurnCounter
+from realcli_session.gateway.turns import Turn, TurnCounter, turn_key
 from tests.unit.gateway.rig import MakeRig, hangs, message, resets, says, sse, start, streams, text_block
 
 HALF = sse(start(), *text_block(0, "half"))
@@ -136,6 +136,24 @@ async def test_count_tokens_and_models_are_no_turns(rig: MakeRig) -> None:
         assert [entry["id"] for entry in (await response.json())["data"]] == ["claude-test-1"]
     assert made.gateway.turns == 0
     assert made.of("model_request")[0]["counted"] is False
+
+
+SIGNED = [{"type": "text", "text": "x-anthropic-billing-header: cc_version=2; cch=554ea;"}, {"type": "text", "text": "be good"}]
+RESIGNED = [{"type": "text", "text": "x-anthropic-billing-header: cc_version=2; cch=aaa8e;"}, {"type": "text", "text": "be good"}]
+SAME = [
+    ("not streamed any more", {"stream": True}, {"stream": False}, True),
+    ("order of names", {"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+    ("signed again", {"system": SIGNED}, {"system": RESIGNED}, True),
+    ("another system prompt", {"system": SIGNED}, {"system": [*SIGNED, {"type": "text", "text": "be bad"}]}, False),
+    ("signature as the whole system prompt", {"system": SIGNED[0]["text"]}, {"system": RESIGNED[0]["text"]}, False),
+    ("another message", {"messages": [1]}, {"messages": [2]}, False),
+    ("fewer tokens", {"max_tokens": 2}, {"max_tokens": 1}, False),
+]
+
+
+@pytest.mark.parametrize(("name", "one", "other", "same"), SAME, ids=[row[0] for row in SAME])
+def test_same_turn(name: str, one: dict[str, Any], other: dict[str, Any], same: bool) -> None:
+    assert (turn_key(one) == turn_key(other)) is same
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=40), st.integers(1, 8))

@@ -1,0 +1,98 @@
+"""How Claude Code 2.1.140 is started: command line, environment, and every deviation from its defaults with the reason."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from realcli.api.plan import Deviation
+from realcli.api.sweep import Mode
+from realcli_session.agents.port import AgentSpec
+
+PROGRAM = "claude-code"
+QUESTION_TOOL = "AskUserQuestion"
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_DROPPED_PREFIXES = ("KUBERNETES_", "ANTHROPIC_", "CLAUDE_")
+
+
+class Setting(NamedTuple):
+    """One deviation: an environment variable or a flag. `value` None: comes from the trial."""
+
+    kind: Literal["env", "flag"]
+    name: str
+    value: str | None
+    reason: str
+    mode: Mode | None = None  # None: both
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("env", "ANTHROPIC_BASE_URL", None, "every request goes through the session's gateway"),
+    Setting("env", "ANTHROPIC_API_KEY", None, "a token of this attempt; the gateway alone holds the key"),
+    Setting("env", "CLAUDE_CONFIG_DIR", None, "the program's own files stay out of the task's HOME"),
+    Setting("env", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1", "no telemetry and no lookups besides the model"),
+    Setting("env", "DISABLE_AUTOUPDATER", "1", "the pinned version is measured"),
+    Setting("env", "IS_SANDBOX", "1", "the program refuses to skip permissions as root otherwise; it runs in a container"),
+    Setting(
+        "env",
+        "API_TIMEOUT_MS",
+        "3600000",
+        "the provider's troubles are waited out in the gateway, longer than the default of 10 minutes",
+    ),
+    Setting("flag", "--print", "", "no terminal: the session drives it over its pipes"),
+    Setting("flag", "--input-format", "stream-json", "further user messages reach the running program"),
+    Setting("flag", "--output-format", "stream-json", "its events can be read one by one"),
+    Setting("flag", "--verbose", "", "stream-json output requires it"),
+    Setting("flag", "--replay-user-messages", "", "it tells when it has read a message: the yield is known for certain"),
+    Setting("flag", "--permission-prompt-tool", "stdio", "permission prompts and questions reach the session"),
+    Setting("flag", "--dangerously-skip-permissions", "", "permission mode Bypass: nobody is there to confirm each command"),
+    Setting("flag", "--model", None, "the model under test"),
+    Setting("flag", "--disallowedTools", QUESTION_TOOL, "EXEC has no communication actions", "EXEC"),
+)
+
+
+def deviations(mode: Mode | None = None) -> tuple[Deviation, ...]:
+    """The list for the lock; `mode` None: of both modes, with the mode in the setting's name where it matters."""
+    return tuple(
+        Deviation(
+            program=PROGRAM,
+            setting=setting.name if setting.mode is None or mode is not None else f"{setting.name} ({setting.mode})",
+            value="(per trial)" if setting.value is None else setting.value or "on",
+            reason=setting.reason,
+        )
+        for setting in SETTINGS
+        if mode is None or setting.mode in (None, mode)
+    )
+
+
+def binary(spec: AgentSpec) -> str:
+    """The program in the agent image. One that is linked against another libc cannot be started in this image."""
+    if spec.libc != "glibc":
+        raise ValueError(f"{PROGRAM} {spec.version} needs glibc; the task's image has {spec.libc}")
+    return f"{spec.program_dir}/claude"
+
+
+def argv(spec: AgentSpec) -> list[str]:
+    """The command line. Holds no secret: it goes into the ledger."""
+    if spec.permissions != "Bypass":
+        raise ValueError(f"permissions {spec.permissions!r} of {PROGRAM} are not known; expected Bypass")
+    line = [binary(spec)]
+    for setting in SETTINGS:
+        if setting.kind == "flag" and setting.mode in (None, spec.mode):
+            value = spec.model if setting.value is None else setting.value
+            line += [setting.name, value] if value else [setting.name]
+    return line
+
+
+def environment(spec: AgentSpec) -> dict[str, str]:
+    """The image's environment and HOME, with what the program needs; nothing of the cluster, nothing that would redirect it."""
+    kept = {name: value for name, value in spec.environ.items() if not name.startswith(_DROPPED_PREFIXES)}
+    given = {
+        "ANTHROPIC_BASE_URL": spec.base_url,
+        "ANTHROPIC_API_KEY": spec.token,
+        "CLAUDE_CONFIG_DIR": f"{spec.state_dir}/{PROGRAM}",
+    }
+    fixed = {
+        setting.name: setting.value if setting.value is not None else given[setting.name]
+        for setting in SETTINGS
+        if setting.kind == "env" and setting.mode in (None, spec.mode)
+    }
+    return {"PATH": DEFAULT_PATH, **kept, "HOME": spec.home, **fixed}
