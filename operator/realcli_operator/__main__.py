@@ -53,7 +53,7 @@ async def operate(settings: Settings, *, stop_flag: asyncio.Event | None = None,
     api = KubeClient(transport, source)
     policy = Policy(keep_failed_pods=settings.keep_failed_pods)
     observer = Observer(api, layer.store, settings, layer.clock, policy)
-    executor = Executor(api, layer.store, Faults(settings.fault))
+    executor = Executor(api, layer.store, layer.sink, Faults(settings.fault))
     reconcilers: dict[Kind, Reconciler[Any, Any]] = {
         Kind.TRIAL: TrialReconciler(observer, executor),
         Kind.SWEEP: SweepReconciler(observer, executor, layer.queue),

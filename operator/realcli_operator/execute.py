@@ -12,9 +12,10 @@ from realcli.api.trial import TrialStatus
 from realcli_operator.faults import FaultPoint, Faults
 from realcli_operator.kube.api import KubeApi, Regarding
 from realcli_operator.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, TransientError
+from realcli_operator.kube.lister import Happened, Sink
 from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST, API_VERSION
 from realcli_operator.kube.store import Store
-from realcli_operator.kube.views import ConfigMapView, JobView, Json, ObjectView, PodView, SweepView, TrialView
+from realcli_operator.kube.views import ConfigMapView, JobView, Json, ObjectView, PodView, SweepView, TrialView, View
 from realcli_operator.reconcile.plans import Note, Removal
 
 log = structlog.get_logger(__name__)
@@ -32,26 +33,38 @@ class StillDeleting(TransientError):
 
 
 class Executor:
-    """Writes to the API server and tells the store what came of it, so that the next decision sees its own writes."""
+    """Writes to the API server and takes the answer over at once, so that the next decision sees its own writes.
 
-    def __init__(self, api: KubeApi, store: Store, faults: Faults | None = None) -> None:
+    ``sink`` is told, as it would be by the watch: the event that comes later is no news any more.
+    """
+
+    def __init__(self, api: KubeApi, store: Store, sink: Sink, faults: Faults | None = None) -> None:
         self.api = api
         self.store = store
+        self._sink = sink
         self._faults = faults or Faults()
+
+    def _took(self, view: View) -> None:
+        if self.store.put(view):
+            self._sink(view, Happened.CHANGED)
+
+    def _dropped(self, view: View) -> None:
+        if self.store.delete(view):
+            self._sink(view, Happened.GONE)
 
     # -- creations
 
     async def create_pod(self, manifest: Json) -> PodView:
         """A pod of a trial; `Refused`."""
         view = await _ensure("Pod", self.api.create_pod, self.api.get_pod, manifest)
-        self.store.put(view)
+        self._took(view)
         self._faults.reached(FaultPoint.POD)
         return view
 
     async def create_job(self, manifest: Json, fault: FaultPoint | None = None) -> JobView:
         """A Job of a sweep; `Refused`."""
         view = await _ensure("Job", self.api.create_job, self.api.get_job, manifest)
-        self.store.put(view)
+        self._took(view)
         if fault is not None:
             self._faults.reached(fault)
         return view
@@ -63,7 +76,7 @@ class Executor:
     async def create_trial(self, manifest: Json) -> TrialView:
         """A Trial; `Refused`."""
         view = await _ensure("Trial", self.api.create_trial, self.api.get_trial, manifest)
-        self.store.put(view)
+        self._took(view)
         self._faults.reached(FaultPoint.TRIAL)
         return view
 
@@ -72,7 +85,7 @@ class Executor:
     async def write_trial_status(self, trial: TrialView, status: TrialStatus) -> bool:
         """The whole status; False if the trial is gone."""
         try:
-            self.store.put(await self.api.apply_trial_status(trial, status.dump()))
+            self._took(await self.api.apply_trial_status(trial, status.dump()))
         except (NotFound, Conflict):
             return False
         self._faults.reached(FaultPoint.STATUS)
@@ -81,7 +94,7 @@ class Executor:
     async def write_sweep_status(self, sweep: SweepView, status: SweepStatus) -> bool:
         """The whole status; False if the sweep is gone."""
         try:
-            self.store.put(await self.api.apply_sweep_status(sweep, status.dump()))
+            self.store.put(await self.api.apply_sweep_status(sweep, status.dump()))  # no step follows from it
         except (NotFound, Conflict):
             return False
         return True
@@ -97,7 +110,7 @@ class Executor:
         pod = self.store.pod(namespace, removal.name)
         # A terminal pod is removed at once; a running one is still seen while it terminates.
         if pod is not None and pod.uid == removal.uid and (pod.finished or removal.grace_seconds == 0):
-            self.store.delete(pod)
+            self._dropped(pod)
 
     async def delete_job(self, namespace: str, removal: Removal) -> None:
         """A Job by uid, with its pods."""
@@ -107,7 +120,7 @@ class Executor:
             return
         job = self.store.job(namespace, removal.name)
         if job is not None and job.uid == removal.uid:
-            self.store.delete(job)
+            self._dropped(job)
 
     # -- events
 

@@ -129,6 +129,10 @@ class StubKubelet:
     _ready: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
+        certificate, key = self.folder / "kubelet.crt", self.folder / "kubelet.key"
+        subject = ["-subj", "/CN=stub", "-addext", "subjectAltName=IP:127.0.0.1"]
+        new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+        subprocess.run([*new, "-keyout", key, "-out", certificate, *subject], check=True, capture_output=True)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="stub-kubelet")
         self._thread.start()
         assert self._ready.wait(60)
@@ -155,13 +159,8 @@ class StubKubelet:
         await runner.cleanup()
 
     async def _serve_logs(self) -> tuple[web.AppRunner, int]:
-        certificate, key = self.folder / "kubelet.crt", self.folder / "kubelet.key"
-        if not certificate.exists():
-            subject = ["-subj", "/CN=stub", "-addext", "subjectAltName=IP:127.0.0.1"]
-            new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-            subprocess.run([*new, "-keyout", key, "-out", certificate, *subject], check=True, capture_output=True)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(certificate, key)
+        context.load_cert_chain(self.folder / "kubelet.crt", self.folder / "kubelet.key")
 
         async def log(request: web.Request) -> web.Response:
             text = self._logs.get((request.match_info["namespace"], request.match_info["pod"]))

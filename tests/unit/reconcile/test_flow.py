@@ -1,0 +1,202 @@
+"""Both reconcilers on the cluster in memory: the whole flow, what it costs, and what overlapping writers meet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from realcli.api.plan import PLAN_BEGIN, PLAN_END, encode_plan
+from realcli.api.termination import Result
+from realcli_operator.execute import Executor
+from realcli_operator.handlers import SweepReconciler, TrialReconciler
+from realcli_operator.kube.errors import Forbidden, ServerError
+from realcli_operator.kube.fake import FakeCluster
+from realcli_operator.kube.fake_api import FakeKubeApi
+from realcli_operator.kube.names import LABEL_ROLE, Kind
+from realcli_operator.kube.queue import Backoff
+from realcli_operator.kube.route import Hint, route
+from realcli_operator.kube.views import View
+from realcli_operator.layer import LayerSettings, WatchLayer
+from realcli_operator.observe import Observer
+from realcli_operator.reconcile.policy import Policy
+from realcli_operator.settings import Settings
+
+TIMES = {"startTime": "2026-12-01T00:00:00Z", "completionTime": "2026-12-01T00:00:10Z"}
+
+
+@dataclass
+class Machine:
+    """Kubelet and Job controller, moved by hand."""
+
+    a: Any
+    cluster: FakeCluster
+    layer: WatchLayer
+
+    def turn(self) -> None:
+        """Every Job gets its pod, every pod ends well."""
+        for job in self.cluster.objects(Kind.JOB):
+            if not job.get("status"):
+                self.run_job(job)
+        for pod in self.cluster.objects(Kind.POD):
+            if pod["status"]["phase"] == "Pending":
+                self.end(pod)
+
+    def run_job(self, job: Any) -> None:
+        template = job["spec"]["template"]
+        name, uid = job["metadata"]["name"], job["metadata"]["uid"]
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": True}
+        metadata = template["metadata"] | {"name": f"{name}-x", "namespace": "one", "ownerReferences": [owner]}
+        before = len(self.cluster.calls)
+        self.cluster.create(Kind.POD, {"metadata": metadata, "spec": template["spec"]})
+        del self.cluster.calls[before:]
+        self.end(self.cluster.get(Kind.POD, "one", f"{name}-x"))
+        del self.cluster.calls[before:]
+        condition = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-12-01T00:00:10Z"}
+        self.cluster.set_status(Kind.JOB, "one", name, TIMES | {"succeeded": 1, "conditions": [condition]})
+
+    def end(self, pod: Any) -> None:
+        role = pod["metadata"]["labels"][LABEL_ROLE]
+        state = {"exitCode": 0, "reason": "Completed", "startedAt": "2026-12-01T00:00:01Z", "finishedAt": "2026-12-01T00:00:09Z"}
+        statuses = [
+            {"name": container["name"], "state": {"terminated": state | {"message": self.message(role, pod)}}}
+            for container in pod["spec"]["containers"]
+        ]
+        status = {"phase": "Succeeded", "containerStatuses": statuses}
+        self.cluster.set_status(Kind.POD, "one", pod["metadata"]["name"], status)
+
+    def message(self, role: str, pod: Any) -> str:
+        a = self.a
+        match role:
+            case "plan":
+                (sweep,) = self.cluster.objects(Kind.SWEEP)
+                plan = a.plan(repeats=2, sweep_uid=sweep["metadata"]["uid"])
+                log = "\n".join((PLAN_BEGIN, encode_plan(plan), PLAN_END)).encode()
+                self.cluster.logs[("one", pod["metadata"]["name"], "plan")] = log
+                return str(a.message("Plan", Result.PLANNED, seal=plan.content_digest()))
+            case "work":
+                return str(a.work_sealed())
+            case "verify":
+                return str(a.verdict())
+            case "judge":
+                return str(a.message("Judge", Result.JUDGED, seal=a.seal))
+        row = {"configuration": "claude-code.sonnet", "rExec": "1.000"}
+        return str(a.message("Report", Result.REPORTED, scores=[row], uri="s3://evals/r", seal=a.seal))
+
+    @property
+    def status(self) -> Any:
+        (sweep,) = self.cluster.objects(Kind.SWEEP)
+        return sweep.get("status", {})
+
+    def trials(self) -> list[Any]:
+        return [trial.get("status", {}) for trial in self.cluster.objects(Kind.TRIAL)]
+
+    async def until(self, condition: Any, what: str) -> None:
+        for _ in range(3000):
+            if condition():
+                return
+            self.turn()
+            await asyncio.sleep(0.005)
+        raise AssertionError(f"{what}: {self.status} {self.trials()} {self.layer.problems()}")
+
+
+def at_once(view: View) -> tuple[Hint, ...]:
+    """The routes of the operator without the sweep's debounce."""
+    return tuple(hint._replace(after=0.0) for hint in route(view))
+
+
+@asynccontextmanager
+async def running(a: Any, **spec: Any) -> AsyncIterator[Machine]:
+    cluster = FakeCluster()
+    body = a.spec(**({"retry": {"backoff": "10ms"}} | spec)).dump()
+    cluster.create(Kind.SWEEP, {"metadata": {"namespace": "one", "name": "first"}, "spec": body})
+    cluster.calls.clear()
+    layer = WatchLayer(cluster, LayerSettings(key_backoff=Backoff(base=0.01, cap=0.05)), router=at_once)
+    api = FakeKubeApi(cluster)
+    settings = Settings(images=a.platform().images)
+    observer = Observer(api, layer.store, settings, layer.clock, Policy())
+    executor = Executor(api, layer.store, layer.sink)
+    await layer.start(
+        {Kind.TRIAL: TrialReconciler(observer, executor), Kind.SWEEP: SweepReconciler(observer, executor, layer.queue)}
+    )
+    try:
+        yield Machine(a, cluster, layer)
+    finally:
+        await layer.stop()
+
+
+async def test_a_trial_costs_eight_writes_and_no_read(a: Any) -> None:
+    async with running(a) as machine:
+        await machine.until(lambda: machine.status.get("state") == "Complete", "complete")
+        await machine.until(lambda: len(machine.cluster.objects(Kind.POD)) == 3, "only pods of Jobs are left")
+        calls = Counter((call.verb, call.kind) for call in machine.cluster.calls)
+    assert {(t["phase"], t["reason"], t["reward"]) for t in machine.trials()} == {("Sealed", "Completed", "1")}
+    trials = 4
+    assert calls[("create", "trial")] == trials
+    assert calls[("create", "pod")] == 2 * trials + 2, "and two dry runs of the probe"
+    assert calls[("apply_status", "trial")] == 3 * trials
+    assert calls[("delete", "pod")] == 2 * trials
+    assert calls[("get", "pod")] == calls[("get", "trial")] == calls[("get", "job")] == 0
+    assert calls[("get", "configmap")] == 1, "looked for once"
+    assert calls[("create", "job")] == 3
+    assert calls[("apply_status", "sweep")] <= 8
+
+
+async def test_an_api_server_that_stumbles_changes_nothing(a: Any) -> None:
+    async with running(a) as machine:
+        for verb, kind in (("create", "trial"), ("create", "pod"), ("create", "job"), ("create", "configmap")):
+            machine.cluster.fail(verb, kind, ServerError("etcd is away", status=503), times=2)
+        for kind in ("trial", "sweep"):
+            machine.cluster.fail("apply_status", kind, ServerError("etcd is away", status=503), times=2)
+        machine.cluster.fail("delete", "pod", ServerError("etcd is away", status=503), times=2)
+        machine.cluster.fail("read_log", "pod", ServerError("kubelet is away", status=502), times=2)
+        machine.cluster.fail("create", "event", ServerError("events are away", status=503), times=99)
+        await machine.until(lambda: machine.status.get("state") == "Complete", "complete")
+    assert {t["attempt"] for t in machine.trials()} == {1}
+
+
+async def test_a_refused_work_pod_is_a_configuration_error(a: Any) -> None:
+    async with running(a) as machine:
+
+        def admit(kind: str, manifest: Any) -> None:
+            if kind == Kind.POD and manifest["metadata"]["name"].endswith("00000-a1"):
+                raise Forbidden('pods "x" is forbidden: exceeded quota', status=403, reason="Forbidden")
+
+        machine.cluster.admit = admit
+        await machine.until(lambda: machine.status.get("state") == "Incomplete", "incomplete")
+    first = machine.trials()[0]
+    assert (first["phase"], first["reason"]) == ("Invalid", "ConfigurationError")
+    assert "exceeded quota" in first["message"]
+    assert "reward" not in first
+
+
+async def test_a_refused_verify_pod_keeps_the_work_and_says_so(a: Any) -> None:
+    async with running(a) as machine:
+
+        def admit(kind: str, manifest: Any) -> None:
+            if kind == Kind.POD and manifest["metadata"]["name"].endswith("-v1"):
+                raise Forbidden('pods "x" is forbidden: exceeded quota', status=403, reason="Forbidden")
+
+        machine.cluster.admit = admit
+        await machine.until(lambda: any("exceeded quota" in t.get("message", "") for t in machine.trials()), "it says so")
+        await machine.until(lambda: all(t.get("phase") == "Working" for t in machine.trials()[:2]), "the work is not lost")
+
+
+async def test_a_foreign_job_blocks_with_its_name(a: Any) -> None:
+    async with running(a, suspend=True) as machine:
+        await machine.until(lambda: machine.status.get("state") == "Suspended", "suspended")
+        foreign = {"metadata": {"namespace": "one", "name": "first-plan"}, "spec": {"template": {"metadata": {}, "spec": {}}}}
+        machine.cluster.create(Kind.JOB, foreign)
+        raw = machine.cluster.update(Kind.SWEEP, "one", "first", lambda sweep: sweep["spec"].update(suspend=False))
+        machine.turn = lambda: None  # type: ignore[method-assign]
+        machine.layer.take_sweep_event("MODIFIED", raw)
+
+        def blocked() -> bool:
+            conditions = {c["type"]: c for c in machine.status["conditions"]}
+            return "Job one/first-plan exists and is not ours" in conditions.get("Ready", {}).get("message", "")
+
+        await machine.until(blocked, "the condition names it")
+        assert machine.cluster.objects(Kind.TRIAL) == []
