@@ -104,6 +104,7 @@ def _configuration(lock: ConfigurationLock, runs: Iterable[Run], trials: Sequenc
         headline="S" if scores.headline_s else "S_rate",
         partial=scores.partial,
         j=number(scores.j),
+        j_rate=number(scores.j_rate),
         delta_r=number(scores.delta_r),
         delta_j=number(scores.delta_j),
         delta_j_task=number(parts[0] if parts else None),
@@ -133,6 +134,7 @@ def _configuration(lock: ConfigurationLock, runs: Iterable[Run], trials: Sequenc
                 s_low=number(one.collaboration.s_low),
                 s_high=number(one.collaboration.s_high),
                 j=number(one.j),
+                j_rate=number(one.j_rate),
             )
             for repeat, one in scores.repeats.items()
         ],

@@ -70,6 +70,7 @@ class RepeatSummary(Frozen):
     s_low: Number | None = None
     s_high: Number | None = None
     j: Number | None = None
+    j_rate: Number | None = None
 
 
 class ConfigurationSummary(Frozen):
@@ -92,6 +93,7 @@ class ConfigurationSummary(Frozen):
     headline: Literal["S", "S_rate"]
     partial: bool
     j: Number | None = None
+    j_rate: Number | None = None  # R_collab x S_rate: shown where S_rate is the headline
     delta_r: Number | None = None  # difference of the means; the paired one stands in `paired`
     delta_j: Number | None = None
     delta_j_task: Number | None = None

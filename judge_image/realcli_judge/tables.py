@@ -31,7 +31,7 @@ def _main(summary: Summary) -> bytes:
         [
             c.name, *_rate(c.exec), *_rate(c.collab), _exact(c.paired.delta_r), c.paired.pairs, c.paired.fail_to_pass,
             c.paired.pass_to_fail, "" if c.partial else _exact(c.s if c.headline == "S" else c.s_rate),
-            "" if c.partial else _exact(c.j), c.partial, c.invalid_attempts, summary.egress,
+            "" if c.partial else _exact(c.j if c.headline == "S" else c.j_rate), c.partial, c.invalid_attempts, summary.egress,
         ]
         for c in summary.configurations
     ]  # fmt: skip

@@ -29,6 +29,12 @@ class RepeatScores:
         s = self.collaboration.s
         return None if self.r_collab is None or s is None else self.r_collab * s
 
+    @property
+    def j_rate(self) -> Fraction | None:
+        """R_collab x S_rate: the J that belongs to a headline S_rate; None where either is."""
+        rate = self.collaboration.s_rate
+        return None if self.r_collab is None or rate is None else self.r_collab * rate
+
 
 @dataclass(frozen=True, slots=True)
 class InstanceCounts:
@@ -54,6 +60,7 @@ class ConfigurationScores:
     s_low: Fraction | None
     s_high: Fraction | None
     j: Fraction | None
+    j_rate: Fraction | None
     dimensions: Mapping[str, Fraction]
     sub_dimensions: Mapping[str, Fraction]
     r_exec_bounds: tuple[Fraction, Fraction] | None  # invalid runs as failures, as successes
@@ -87,6 +94,11 @@ class ConfigurationScores:
         """S or S_rate, whichever may be shown first."""
         return self.s if self.headline_s else self.s_rate
 
+    @property
+    def headline_j(self) -> Fraction | None:
+        """The J of the S that is shown: a J beside an S it was not made from would be read wrongly."""
+        return self.j if self.headline_s else self.j_rate
+
 
 def repeat_scores(runs: Iterable[Run], tree: Tree, threshold: Fraction = THRESHOLD) -> RepeatScores:
     """Scores of one repeat of one configuration. Invalid runs are left out; a valid run without reward is a failure."""
@@ -115,6 +127,7 @@ def configuration_scores(
         s_low=_mean(part.s_low for part in parts),
         s_high=_mean(part.s_high for part in parts),
         j=_mean(scores.j for scores in repeats.values()),
+        j_rate=_mean(scores.j_rate for scores in repeats.values()),
         dimensions=_means([part.profile.dimensions for part in parts]),
         sub_dimensions=_means([part.profile.sub_dimensions for part in parts]),
         r_exec_bounds=_bounds(by_repeat.values(), "EXEC"),

@@ -31,7 +31,7 @@ def score_row(scores: ConfigurationScores) -> ScoreRow:
         r_exec=_text(scores.r_exec),
         r_collab=_text(scores.r_collab),
         s=None if headline is None else decimal(headline) + mark,
-        j=_text(scores.j),
+        j=_text(scores.headline_j),
     )
 
 

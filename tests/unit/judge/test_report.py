@@ -47,7 +47,8 @@ def words(html: str) -> str:
 def test_numbers(judged: SealedSweep, job: Any) -> None:
     """By hand, from DEEDS. R_exec by repeat 1, 1/2, 0; R_collab 1, 0 (one run invalid), 1/2. Invalid as 1: 1, 1/2, 1/2.
 
-    Instances: repeat 1 one of two, repeat 2 none of one, repeat 3 one of one; S 0, 0, 1; S_rate 1/2, 0, 1; J 0, 0, 1/2.
+    Instances: repeat 1 one of two, repeat 2 none of one, repeat 3 one of one; S 0, 0, 1; S_rate 1/2, 0, 1; J 0, 0, 1/2;
+    J of S_rate 1/2, 0, 1/2.
     Pairs: alpha 1→1, 1→0, 0→1; beta 1→1, 0→0 and one incomplete.
     """
     summary, _, message = report(judged, job)
@@ -58,11 +59,12 @@ def test_numbers(judged: SealedSweep, job: Any) -> None:
     bounds = one.collab.bounds
     numbers = {
         "r_exec": one.exec.r, "r_collab": one.collab.r, "low": bounds.invalid_as_0, "high": bounds.invalid_as_1, "s": one.s,
-        "s_rate": one.s_rate, "j": one.j, "delta_r": one.delta_r, "delta_j": one.delta_j, "paired": one.paired.delta_r,
+        "s_rate": one.s_rate, "j": one.j, "j_rate": one.j_rate,
+        "delta_r": one.delta_r, "delta_j": one.delta_j, "paired": one.paired.delta_r,
     }  # fmt: skip
     assert {name: value and value.exact for name, value in numbers.items()} == {
-        "r_exec": "1/2", "r_collab": "1/2", "low": "1/2", "high": "2/3", "s": "1/3", "s_rate": "1/2", "j": "1/6", "delta_r": "0",
-        "delta_j": "-1/3", "paired": "0",
+        "r_exec": "1/2", "r_collab": "1/2", "low": "1/2", "high": "2/3", "s": "1/3", "s_rate": "1/2", "j": "1/6", "j_rate": "1/3",
+        "delta_r": "0",        "delta_j": "-1/3", "paired": "0",
     }  # fmt: skip
     assert one.exec.bounds is None  # nothing invalid there
     assert (one.paired.pairs, one.paired.fail_to_pass, one.paired.pass_to_fail) == (5, 1, 1)
@@ -70,7 +72,7 @@ def test_numbers(judged: SealedSweep, job: Any) -> None:
     assert one.instances.dump() == {"triggered": 4, "untriggered": 1, "notApplicable": 0, "unscored": 0, "contaminated": 0}
     assert (one.partial, one.headline) == (True, "S_rate")
     assert message.scores[0].dump() == {
-        "configuration": "claude-code.sonnet", "rExec": "0.500", "rCollab": "0.500", "s": "0.500~", "j": "0.167",
+        "configuration": "claude-code.sonnet", "rExec": "0.500", "rCollab": "0.500", "s": "0.500~", "j": "0.333",
     }  # fmt: skip
     assert (message.phase, message.reason) == ("Report", "Incomplete")
     assert [(s.scenario, s.passes, s.n, s.untriggered) for s in summary.scenarios] == [(SCENARIO, 2, 4, {"not_reached": 1})]

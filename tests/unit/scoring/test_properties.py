@@ -99,7 +99,12 @@ def test_one_scenario_is_partial_and_marked() -> None:
     ]
     got = configuration_scores("c", runs, TREE)
     assert (got.partial, got.headline_s, got.s, got.s_rate) == (True, False, F(0), F(1, 2))
-    assert score_row(got).dump() == {"configuration": "c", "rCollab": "0.500", "s": "0.500~", "j": "0.000"}
+    assert score_row(got).dump() == {
+        "configuration": "c",
+        "rCollab": "0.500",
+        "s": "0.500~",
+        "j": "0.250",
+    }  # J of the S shown: (1·½ + 0·½) / 2
 
 
 def test_nothing_observed_is_not_zero() -> None:
