@@ -45,7 +45,7 @@ class Unpack:
                 raise Failure(ErrorCode.PATH_REFUSED, f"{printable(path)}: must not be cleared")
             try:
                 with directory(parts[:-1], root=self._root, foreign=self._territory.pseudo_devices) as parent:
-                    remove(parent, parts[-1])
+                    remove(parent, parts[-1], self._territory.pseudo_devices)
             except Failure as failure:
                 if failure.code is not ErrorCode.NOT_FOUND:
                     raise
@@ -150,7 +150,7 @@ class Unpack:
     def _make_way(self, parent: int, name: bytes, parts: Parts) -> None:
         if self._territory.touches(self._prefix + parts):
             raise Failure(ErrorCode.PATH_REFUSED, f"{printable(join(parts))}: holds the runner's own directories")
-        remove(parent, name)
+        remove(parent, name, self._territory.pseudo_devices)
 
     def _put_directory(self, parent: int, name: bytes, parts: Parts, member: Member) -> None:
         try:

@@ -166,8 +166,8 @@ def kind_of(mode: int) -> str:
     }[stat.S_IFMT(mode)]
 
 
-def remove(parent: int, name: bytes, depth: int = 0) -> None:
-    """Remove a name and everything below it; a mount point is emptied and stays."""
+def remove(parent: int, name: bytes, foreign: frozenset[int], depth: int = 0) -> None:
+    """Remove a name and everything below it; a mount point is emptied and stays, a `foreign` device is refused."""
     try:
         os.unlink(name, dir_fd=parent)
         return
@@ -180,8 +180,10 @@ def remove(parent: int, name: bytes, depth: int = 0) -> None:
         raise Failure(ErrorCode.PATH_REFUSED, f"{printable(name)}: directories nested too deep to be removed")
     fd = os.open(name, LIST, dir_fd=parent)
     try:
+        if os.fstat(fd).st_dev in foreign:
+            raise Failure(ErrorCode.PATH_REFUSED, f"{printable(name)}: holds a kernel file system")
         for child in os.listdir(fd):
-            remove(fd, os.fsencode(child), depth + 1)
+            remove(fd, os.fsencode(child), foreign, depth + 1)
     finally:
         os.close(fd)
     try:

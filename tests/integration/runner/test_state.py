@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import io
 import os
 import socket
@@ -257,23 +258,31 @@ def link(name: str, target: str) -> Member:
 
 
 HOSTILE = {
-    "absolute": [file("/etc/evil")],
+    "absolute": [file("{outside}/evil")],
     "dot dot": [file("a/../../evil")],
     "dot dot alone": [Member(b"..", "dir")],
     "empty name": [file("")],
     "root as a file": [file(".")],
-    "through a link": [link("way", "/etc"), file("way/evil")],
+    "through a link": [link("way", "{outside}"), file("way/evil")],
     "through a relative link": [link("way", "../outside"), file("way/evil")],
     "through a link of the image": [file("image-link/evil")],
     "through a file": [file("a"), file("a/evil")],
     "hard link to the image": [Member(b"h", "hardlink", link=b"image-file")],
     "hard link outside": [Member(b"h", "hardlink", link=b"../outside/victim")],
-    "absolute hard link": [Member(b"h", "hardlink", link=b"/etc/passwd")],
+    "absolute hard link": [Member(b"h", "hardlink", link=b"{outside}/victim")],
     "hard link to nothing": [Member(b"h", "hardlink", link=b"nothing")],
-    "hard link through a link": [link("way", "/etc"), Member(b"h", "hardlink", link=b"way/passwd")],
-    "hard link to a link": [link("l", "/etc/passwd"), Member(b"h", "hardlink", link=b"l")],
+    "hard link through a link": [link("way", "{outside}"), Member(b"h", "hardlink", link=b"way/victim")],
+    "hard link to a link": [link("l", "{outside}/victim"), Member(b"h", "hardlink", link=b"l")],
     "deep": [file("/".join(["d"] * 201))],
 }
+
+
+def aimed(item: Member | tuple[Member, bytes], outside: bytes) -> Member | tuple[Member, bytes]:
+    """With the real place for `{outside}`: a restore that is fooled hits the test's own directory."""
+    member, content = item if isinstance(item, tuple) else (item, b"")
+    name, target = (value.replace(b"{outside}", outside) for value in (member.name, member.link))
+    member = dataclasses.replace(member, name=name, link=target)
+    return (member, content) if content else member
 
 
 @pytest.mark.parametrize("items", HOSTILE.values(), ids=HOSTILE)
@@ -284,24 +293,37 @@ async def test_hostile_archives_are_refused_and_touch_nothing_outside(pod, here:
     dest.mkdir()
     (dest / "image-file").write_text("of the image")
     os.symlink("../outside", dest / "image-link")
+    archived = tar_of(*(aimed(item, os.fsencode(here / "outside")) for item in items))
     with pytest.raises(RunnerError) as caught:
-        await pod.client.restore(source(tar_of(*items)), root=str(dest), max_bytes=BIG)
+        await pod.client.restore(source(archived), root=str(dest), max_bytes=BIG)
     assert caught.value.code in (ErrorCode.PATH_REFUSED, ErrorCode.NOT_FOUND)
     assert describe(here / "outside").keys() == {b"victim"}
     assert (here / "outside/victim").read_text() == "untouched"
-    assert "evil" not in os.listdir("/etc")
+    assert (here / "outside/victim").stat().st_nlink == 1
     assert (dest / "image-file").stat().st_nlink == 1
     assert await pod.client.procs() == ()  # it lives
 
 
-@pytest.mark.parametrize("name", ["proc/sys/kernel/x", "opt/realcli/x", "proc/x/y", "opt", "dev/x", "dev/x/y"])
-async def test_kernel_and_runner_are_not_restored_into(pod, name: str) -> None:
-    if name == "opt":
-        item: object = link("opt", "/tmp")  # would replace what holds the runner
-    else:
-        item = file(name)
+FOREIGN = {
+    "kernel file": file("proc/sys/kernel/x"),
+    "kernel directory": file("proc/x/y"),
+    "kernel file system itself": file("proc"),
+    "runner file": file("opt/realcli/runner/x"),
+    "runner directory": Member(b"opt/realcli/x", "dir"),
+    "runner as a link": link("opt/realcli", "elsewhere"),
+    "above the runner": link("opt", "elsewhere"),
+    "socket folder": file("run/realcli/session.sock"),
+}
+
+
+@pytest.mark.parametrize("item", FOREIGN.values(), ids=FOREIGN)
+async def test_kernel_and_runner_are_not_restored_into(start, empty_root: Path, item: Member) -> None:
+    running = await start("empty")
+    before = describe(empty_root / "opt").keys()
     with pytest.raises(PathRefused):
-        await pod.client.restore(source(tar_of(item)), max_bytes=BIG)  # type: ignore[arg-type]
+        await running.client.restore(source(tar_of(item)), max_bytes=BIG)
+    assert describe(empty_root / "opt").keys() == before
+    assert (await running.client.run([*running.python, "-c", ""], env={}, cwd="/", seconds=60)).status.code == 0
 
 
 async def test_what_is_in_the_way_is_replaced_never_written_through(pod, here: Path) -> None:
@@ -336,18 +358,21 @@ async def test_what_is_in_the_way_is_replaced_never_written_through(pod, here: P
 async def test_clear_removes_what_the_state_does_not_have(pod, here: Path) -> None:
     (here / "app/old").mkdir(parents=True)
     (here / "app/old/x").touch()
-    os.symlink("/etc", here / "app/etc")
+    (here / "target").mkdir()
+    (here / "target/kept").touch()
+    os.symlink(here / "target", here / "app/link")
     (here / "beside").touch()
     tar = tar_of(Member(str(here / "app")[1:].encode(), "dir"), file(str(here / "app/new")[1:]))
     await pod.client.restore(source(tar), clear=[f"{here}/app", f"{here}/none/such"], max_bytes=BIG)
-    assert describe(here).keys() == {b"app", b"app/new", b"beside"}
-    assert "passwd" in os.listdir("/etc")
+    assert describe(here).keys() == {b"app", b"app/new", b"beside", b"target", b"target/kept"}
 
 
-@pytest.mark.parametrize("path", ["/", "/opt", "/opt/realcli", "/opt/realcli/x", "/proc/sys"])
-async def test_what_is_never_cleared(pod, path: str) -> None:
+@pytest.mark.parametrize("path", ["/", "/opt", "/opt/realcli", "/opt/realcli/runner", "/proc", "/proc/sys", "/run"])
+async def test_what_is_never_cleared(start, empty_root: Path, path: str) -> None:
+    running = await start("empty")
     with pytest.raises(PathRefused):
-        await pod.client.restore(source(tar_of()), clear=[path], max_bytes=BIG)
+        await running.client.restore(source(tar_of()), clear=[path], max_bytes=BIG)
+    assert (await running.client.run([*running.python, "-c", ""], env={}, cwd="/", seconds=60)).status.code == 0
 
 
 async def test_limits_of_restore(pod, here: Path) -> None:

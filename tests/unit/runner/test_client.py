@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from realcli.wire.frames import FrameDecoder, encode
+from realcli.wire.frames import Frame, FrameDecoder, encode
 from realcli.wire.protocol import CHUNK, VERSION, WINDOW
 from realcli_session.runner import RunnerClient, RunnerError, RunnerLost, RunnerPort, listen
 
@@ -210,6 +210,18 @@ async def test_a_cancelled_spawn_that_succeeds_later_is_killed(pair: tuple[Runne
     peer.say({"t": "ok", "id": header["id"]}, {"pid": 7})
     request, payload = await peer.hear("req")
     assert (request["op"], json.loads(payload)) == ("signal", {"process": header["id"], "signal": 9, "to": "session"})
+
+
+async def test_a_spawn_cancelled_in_the_moment_of_its_answer_is_killed(pair: tuple[RunnerClient, Peer]) -> None:
+    client, peer = pair
+    waiting = asyncio.ensure_future(client.spawn(["x"], env={}, cwd="/"))
+    header, _ = await peer.hear("req")
+    client._connection._on_frame(Frame({"t": "ok", "id": header["id"]}, b'{"pid":7}'))  # no other task runs in between
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    request, _ = await peer.hear("req")
+    assert request["op"] == "signal"
 
 
 async def test_a_cancelled_snapshot_gives_its_stream_up(pair: tuple[RunnerClient, Peer]) -> None:
