@@ -149,7 +149,7 @@ class ModelRequest(Data):
     model_sent: str | None = None
     stream: bool = False
     side: bool = False  # offers no tools; a label only
-    counted: bool  # took a turn
+    counted: bool  # took a new turn; false also for a repeat of a turn whose answer the provider cut (envelope: that turn)
     refused: str | None = None  # reason, e.g. turn_limit, path, feature
     system: list[BlobRef] = []
     tools: BlobRef | None = None
@@ -161,7 +161,7 @@ class ModelReply(Data):
 
     kind: ClassVar[str] = "model_reply"
     request_id: str
-    status: int
+    status: int  # what the agent was answered with; 499: it hung up before, 502: the provider gave no HTTP answer
     model: str | None = None
     stop_reason: str | None = None
     usage: Tokens | None = None  # None: the provider gave none (aborted stream)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from realcli.api.plan import Deviation
 from realcli.api.sweep import Mode
 from realcli.ledger import events as ledger
+from realcli.wire.protocol import ErrorCode
 from realcli_session.agents import claude_launch
 from realcli_session.agents.claude_stream import Answered, Asked, Conversation, Heard, Withdrawn, question_answer, question_text
 from realcli_session.agents.lines import LineSplitter, Oversize, Tail
@@ -29,7 +30,7 @@ from realcli_session.agents.port import (
 )
 from realcli_session.gateway.port import EventSink
 from realcli_session.gateway.record import clean_json
-from realcli_session.runner.errors import RunnerLost
+from realcli_session.runner.errors import RunnerLost, SpawnFailed
 from realcli_session.runner.port import ExitStatus, RemoteProcess, RunnerPort
 
 READY_SECONDS = 120.0
@@ -66,7 +67,10 @@ class ClaudeCode:
 
     async def start(self, spec: AgentSpec) -> None:
         """Start the program and wait until it takes messages."""
-        line = claude_launch.argv(spec)
+        try:
+            line = claude_launch.argv(spec)
+        except ValueError as error:
+            raise SpawnFailed(ErrorCode.SPAWN_FAILED, str(error)) from error
         digest = await self._digest(line[0])
         self._spec = spec
         self._process = await self._runner.spawn(

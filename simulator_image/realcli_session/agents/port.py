@@ -39,8 +39,8 @@ class AgentSpec:
     libc: Literal["glibc", "musl", "none"] = "glibc"
     permissions: str = "Bypass"
     program_dir: str = "/opt/realcli/agent"
-    state_dir: str = "/tmp/realcli-agent"
-    """Made by the program; its own configuration and transcripts go here and not into HOME."""
+    state_dir: str = "/tmp/agent"
+    """Made by the program; its own configuration and transcripts go here and not into HOME. The model reads this path."""
     uid: int | None = None
     gid: int | None = None
 
@@ -135,6 +135,8 @@ class AgentAdapter(Protocol):
     async def start(self, spec: AgentSpec) -> None:
         """Start the program and wait until it takes messages. Raises SpawnFailed, AgentUnresponsive, RunnerLost.
 
+        SpawnFailed also where this program cannot be started in this image (libc) or with these permissions.
+
         Emits `AgentStart` with the binary's digest as the runner reads it.
         """
 
@@ -148,7 +150,10 @@ class AgentAdapter(Protocol):
         """Stop the running response. Returns when the program has taken it; a `Yield("interrupted")` follows."""
 
     async def answer(self, request_id: str, decision: Decision, text: str = "") -> None:
-        """Answer a `Question` (allow: `text` is the answer) or an unanswered `PermissionRequest` (deny: `text` is the reason)."""
+        """Answer a `Question` (allow: `text` is the answer) or an unanswered `PermissionRequest` (deny: `text` is the reason).
+
+        LookupError if it is not open any more: an interrupt withdraws it.
+        """
 
     async def stop(self, *, grace: float = 5.0) -> ExitStatus | None:
         """End of input, after `grace` seconds SIGKILL for its process group. Idempotent; None if it was never started."""

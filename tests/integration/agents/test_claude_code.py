@@ -59,6 +59,7 @@ async def test_tool_turn_with_evidence(stand: StartStand) -> None:
     assert f"HOME={run.spec.home}" in output
     assert "TASK_VARIABLE=kept" in output
     assert KEY not in output
+    assert KEY.encode() not in b"".join(file.read_bytes() for file in run.ledger.spool.rglob("*") if file.is_file())
     assert os.listdir(run.spec.home) == []
     assert {headers["x-api-key"] for headers in run.provider.headers} == {KEY}
 
