@@ -18,9 +18,10 @@ from realcli_operator.pods.jobs import plan_config_map, sweep_job, trial_manifes
 from realcli_operator.pods.parts import BuildError, SweepContext
 from realcli_operator.pods.trial import trial_pod
 from realcli_operator.reconcile.facts import SweepFacts
+from realcli_operator.reconcile.outcome import refused
 from realcli_operator.reconcile.plans import SweepPlan, Task, TrialPlan
 from realcli_operator.reconcile.sweep import blocked, decide_sweep
-from realcli_operator.reconcile.trial import decide_trial, refused
+from realcli_operator.reconcile.trial import decide_trial
 
 BLOCKED_AGAIN = 60.0
 """Seconds until a refused creation is tried again: a foreign object may have been deleted, a quota raised."""

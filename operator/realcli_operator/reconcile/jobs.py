@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from realcli.api.termination import Termination, parse_termination
+from realcli.api.termination import Result, Termination, parse_termination
 from realcli_operator.kube.views import ContainerState, PodView
 from realcli_operator.reconcile.facts import JobFacts
 from realcli_operator.reconcile.podends import Trouble, describe, scheduled_at, trouble_of, unscheduled_because
@@ -23,10 +23,12 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It left a readable message."""
+    """It left a readable message, or failed with a readable refusal."""
 
     message: Termination
     pod: str
+    since: datetime | None
+    """When it ended; for the back-off of what is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,8 @@ def job_state(facts: JobFacts, container: str, now: datetime, policy: Policy, *,
         since = condition.last_transition_time if condition is not None else None
         last = describe(pods[-1]) if pods else "no pod is left to say why"
         said = parse_termination(_message(pods[-1], container)) if pods else None
-        if said is not None and said.message:
-            last = f"{last}: {said.message}"
+        if said is not None and said.result is Result.REFUSED:
+            return Done(said, pods[-1].name, since)
         reason = f"{condition.reason}: {condition.message}" if condition is not None else "failed"
         return Lost(f"Job {job.name} {reason}; {last}", since)
     if not pods:
@@ -74,7 +76,7 @@ def _completed(facts: JobFacts, pods: list[PodView], container: str, now: dateti
     message = parse_termination(_message(pods[-1], container))
     if message is None:
         return Lost(f"Job {job.name} left no readable termination message", ended)
-    return Done(message, pods[-1].name)
+    return Done(message, pods[-1].name, ended)
 
 
 def _without_pod(facts: JobFacts, now: datetime, policy: Policy) -> JobState:

@@ -20,6 +20,8 @@ class Policy:
     max_backoff: float = 600.0
     verify_faults: int = 2
     """Verify pods without a verdict after which the trial is Invalid/VerifierFault."""
+    verify_pods: int = 150
+    """Verify pods of an attempt in all: with the longest back-off a day of storage that is away."""
     keep_failed_pods: bool = False
     """Leave finished pods that did not end well, for their logs."""
 

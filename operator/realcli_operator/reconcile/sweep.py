@@ -97,7 +97,7 @@ class _Step:
             else:
                 self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Ready")})
         elif isinstance(state, Done) and state.message.result is Result.REFUSED:
-            self._refused(job, state.message)
+            self._refused(job, state)
         else:
             since = job.job.completion_time
             if isinstance(state, Lost):
@@ -142,12 +142,12 @@ class _Step:
             }
         )
 
-    def _refused(self, job: JobFacts, message: Termination) -> None:
+    def _refused(self, job: JobFacts, state: Done) -> None:
         """The plan Job said no. What passes is tried again; everything else is for a person, and starts nothing."""
-        reason, text = _said(message)
+        reason, text = _said(state.message)
         if _passes(reason):
             self.condition("Ready", "False", reason, text)
-            self._again(job, Task.PLAN, text, job.job.completion_time)
+            self._again(job, Task.PLAN, text, state.since)
             return
         self.condition("Planned", "False", reason, text)
         self.condition("Ready", "False", reason, text)
@@ -233,7 +233,7 @@ class _Step:
             return
         reason, text = _said(state.message)
         if _passes(reason):
-            self._again(job, task, f"{reason}: {text}", job.job.completion_time, group=group)
+            self._again(job, task, f"{reason}: {text}", state.since, group=group)
         else:
             self._failed(bounded, f"Job {job.job.name}: {reason}: {text}")
 
@@ -257,7 +257,7 @@ class _Step:
 
     def _complete(self, plan: FrozenPlan, message: Termination) -> None:
         invalid = self.status.counts.invalid
-        reason = "Incomplete" if invalid else "Scored"
+        reason = "Incomplete" if invalid or message.reason == "Incomplete" else "Scored"
         text = f"{invalid} of {plan.size} trials ended Invalid; missing is not 0" if invalid else f"{plan.size} trials scored"
         self.condition("Complete", "True", reason, text)
         self.status = self.status.model_copy(

@@ -19,9 +19,9 @@ from realcli_operator.kube.views import ContainerState, PodView
 from realcli_operator.reconcile.conditions import find, rfc3339, with_condition
 from realcli_operator.reconcile.facts import TrialFacts
 from realcli_operator.reconcile.names import PodNumbers, pod_numbers, verify_pod, work_pod
+from realcli_operator.reconcile.outcome import MAX_MESSAGE, carried, ended, ended_well, placed, work_message
 from realcli_operator.reconcile.plans import Note, PodIntent, Removal, TrialPlan, earliest
 from realcli_operator.reconcile.podends import (
-    AGENT_SIDE,
     SESSION,
     all_started,
     describe,
@@ -36,7 +36,6 @@ from realcli_operator.reconcile.podends import (
 )
 from realcli_operator.reconcile.policy import Policy, backoff
 
-MAX_MESSAGE = 2048
 KILLED = frozenset({"AgentOutOfMemory", "AgentDiskLimit"})
 """Ends that only the operator sees (OOMKilled, the kubelet's eviction message) …"""
 SEEN_AS = frozenset({"RunnerLost", "AgentCrashed"})
@@ -46,34 +45,6 @@ SEEN_AS = frozenset({"RunnerLost", "AgentCrashed"})
 def decide_trial(facts: TrialFacts, now: datetime, policy: Policy | None = None) -> TrialPlan:
     """The next step of a trial."""
     return _Step(facts, now, policy or Policy()).decide()
-
-
-def refused(status: TrialStatus, message: str, now: datetime, generation: int, *, verifying: bool) -> TrialStatus:
-    """The status of a trial whose pod the API server (or a foreign object of that name) does not allow.
-
-    It ends the trial, but for a verify pod: the work is sealed, and whoever removes the cause gets its verdict.
-    """
-    if verifying:
-        conditions = with_condition(status.conditions, "Running", "False", "ConfigurationError", message, now, generation)
-        return status.model_copy(update={"conditions": conditions, "message": message[:MAX_MESSAGE]})
-    return _ended(status, Phase.INVALID, "ConfigurationError", message, now, generation)
-
-
-def _ended(status: TrialStatus, phase: Phase, reason: str, message: str, now: datetime, generation: int) -> TrialStatus:
-    conditions = with_condition(status.conditions, "Running", "False", reason, "", now, generation)
-    conditions = with_condition(conditions, phase.value, "True", reason, message, now, generation)
-    return status.model_copy(
-        update={
-            "phase": phase,
-            "reason": reason,
-            "message": message[:MAX_MESSAGE] or None,
-            "conditions": conditions,
-            "retry_after": None,
-            "ended_at": rfc3339(now),
-            "observed_generation": generation,
-            **({"reward": None} if phase is Phase.INVALID else {}),
-        }
-    )
 
 
 class _Step:
@@ -159,14 +130,14 @@ class _Step:
             message = f"pod {name} is gone and left no message"
             return self._verify(self._work_ended(status, status.work_end or "PodLost", status.message or message), None)
         if pod.finished:
-            return self._work_done(_seen(status, pod), pod)
+            return self._work_done(placed(status, pod), pod)
         return self._unfinished(status, pod)
 
     def _work_done(self, status: TrialStatus, pod: PodView) -> TrialPlan:
-        message = _work_message(pod)
+        message = work_message(pod)
         end = end_of(pod)
         if message is not None and message.reason is not None:
-            status = _carried(status, message)
+            status = carried(status, message)
             if message.result is Result.WORK_SEALED:
                 killed = out_of_memory(pod) and message.reason in SEEN_AS
                 reason = "AgentOutOfMemory" if killed else message.reason
@@ -217,15 +188,16 @@ class _Step:
             if name not in self.facts.absent:
                 return TrialPlan(requeue_after=1.0)
             return self._verify_failed(status, f"verify pod {name} is gone and left no message")
-        if not pod.finished:
-            return self._unfinished(status, pod)
         message = parse_termination(session_message(pod))
-        if message is not None and message.phase == "Verify":
+        if message is not None and message.phase == "Verify":  # it is sealed: what still runs in the pod does not matter
             if message.result is Result.VERDICT:
                 return self._verdict(status, pod, message)
             if message.result in (Result.NO_WORK_SEAL, Result.WORK_INVALID):
                 return self._no_work_seal(status, message)
-            return self._verify_failed(status, f"{message.reason or message.result}: {message.message or describe(pod)}")
+            text = f"{message.reason or message.result}: {message.message or describe(pod)}"
+            return self._verify_failed(status, text, fault=message.reason != "StorageUnavailable")
+        if not pod.finished:
+            return self._unfinished(status, pod)
         taken = end_of(pod)
         if effect_of(taken.reason) is Effect.HELD:
             return self._verify_failed(status, taken.message, fault=False)
@@ -249,34 +221,43 @@ class _Step:
             "reward": message.reward,
             "checks": message.checks,
         }
-        status = _carried(status, message).model_copy(update=update)
-        status = _ended(status, Phase.SEALED, reason, message.message or "", self.now, self.generation)
-        return TrialPlan(delete=self._removals(self.facts.pods), status=status)
+        status = carried(status, message).model_copy(update=update)
+        status = ended(status, Phase.SEALED, reason, message.message or "", self.now, self.generation)
+        return TrialPlan(delete=self._removals(self.facts.pods, doomed=True), status=status)
 
     def _no_work_seal(self, status: TrialStatus, message: Termination) -> TrialPlan:
-        """There is nothing (valid) to verify: the attempt ends as its pod did."""
-        reason = status.work_end or "PodLost"
+        """There is nothing (valid) to verify: the attempt ends as its pod did, or as its invalid seal says."""
         sealed_as = message.work_end or message.reason
-        if message.result is Result.WORK_INVALID and sealed_as in BY_REASON and not is_valid(sealed_as) and reason not in KILLED:
-            return self._attempt_over(status, sealed_as, message.message or status.message or "")
-        if status.work_seal_digest is not None:
-            reason, text = "StorageUnavailable", f"the work seal {status.work_seal_digest} was announced, but storage has none"
+        if message.result is not Result.WORK_INVALID or sealed_as not in BY_REASON or is_valid(sealed_as):
+            sealed_as = None
+        text = status.message or message.message or ""
+        if sealed_as is not None and sealed_as != "SessionLost" and status.work_end not in KILLED:
+            return self._attempt_over(status, sealed_as, message.message or text)
+        # A session that was told to end (SessionLost) cannot say why; the pod's end, if it was seen, does.
+        reason = status.work_end or sealed_as or "PodLost"
+        if sealed_as is None and status.work_seal_digest is not None:
+            reason = "StorageUnavailable"
+            text = f"the work seal {status.work_seal_digest} was announced, but storage has none: {message.message}"
         elif effect_of(reason) is Effect.VERIFIED:
             reason, text = "SessionLost", f"the work ended as {reason}, but storage has no seal of it"
-        else:
-            text = status.message or message.message or ""
         return self._attempt_over(status, reason, text)
 
     def _verify_failed(self, status: TrialStatus, message: str, *, fault: bool = True) -> TrialPlan:
+        """No verdict from this pod. What neither task nor verifier can help (storage away, the pod taken back) is no
+        ``fault`` and is waited for: the work is sealed and must not be lost to it."""
         faults = status.verify_faults + fault
         status = status.model_copy(update={"verify_faults": faults, "message": message[:MAX_MESSAGE]})
         removals = self._removals(self.facts.pods, doomed=True)
         if faults >= self.policy.verify_faults:
             text = f"{faults} verify pods ended without a verdict, the last: {message}"
-            status = _ended(status, Phase.INVALID, "VerifierFault", text, self.now, self.generation)
+            status = ended(status, Phase.INVALID, "VerifierFault", text, self.now, self.generation)
             note = Note("Warning", "VerifierFault", text)
             return TrialPlan(delete=removals, status=status, events=(note,))
-        wait = seconds(self.facts.sweep.retry.backoff)
+        if status.verify_attempt >= self.policy.verify_pods:
+            text = f"{status.verify_attempt} verify pods ended without a verdict, the last: {message}"
+            status = ended(status, Phase.INVALID, "StorageUnavailable", text, self.now, self.generation)
+            return TrialPlan(delete=removals, status=status, events=(Note("Warning", "StorageUnavailable", text),))
+        wait = backoff(seconds(self.facts.sweep.retry.backoff), status.verify_attempt, self.policy.max_backoff)
         status = status.model_copy(update={"retry_after": self._at(wait)})
         note = Note("Warning", "VerifyFailed", message)
         return TrialPlan(delete=removals, status=status, requeue_after=wait, events=(note,) if fault else ())
@@ -322,9 +303,9 @@ class _Step:
         if left > 0:
             return TrialPlan(status=self._changed(status), requeue_after=left)
         # The session ended and the rest of the pod does not: keep what it said, then make the pod terminal.
-        message = _work_message(pod)
+        message = work_message(pod)
         if working and message is not None and message.reason is not None:
-            status = self._work_ended(_carried(status, message), message.reason, message.message)
+            status = self._work_ended(carried(status, message), message.reason, message.message)
             if message.result is Result.WORK_SEALED:
                 status = status.model_copy(update={"work_seal_digest": message.seal})
         elif working and status.work_end is None:
@@ -364,7 +345,7 @@ class _Step:
 
     def _give_up(self, status: TrialStatus, pod: PodView, reason: str, message: str) -> TrialPlan:
         """A pod that never ran the agent (or the verifier) beside its session."""
-        status = _seen(status, pod)
+        status = placed(status, pod)
         if status.verify_attempt:
             return self._verify_failed(status, f"{reason}: {message}")
         return self._attempt_over(status, reason, message)
@@ -378,8 +359,8 @@ class _Step:
         if effect in (Effect.VERIFIED, Effect.AGENT):
             # The agent spoilt it and nothing could be sealed: valid, and nothing to reward.
             status = status.model_copy(update={"work_end": reason, "reward": "0"})
-            ended = _ended(status, Phase.SEALED, reason, message, self.now, self.generation)
-            return TrialPlan(delete=removals, status=ended, events=(Note("Warning", reason, message),))
+            over = ended(status, Phase.SEALED, reason, message, self.now, self.generation)
+            return TrialPlan(delete=removals, status=over, events=(Note("Warning", reason, message),))
         base = seconds(self.facts.sweep.retry.backoff)
         invalid = status.invalid_attempts + (effect is not Effect.HELD)
         status = status.model_copy(update={"work_end": reason, "invalid_attempts": invalid})
@@ -388,8 +369,8 @@ class _Step:
         allowed = self.facts.sweep.retry.infrastructure
         if effect is Effect.FINAL or (effect is Effect.RETRY and invalid > allowed):
             text = message if effect is Effect.FINAL else f"{message} (attempt {invalid} of {allowed + 1}, the last)"
-            ended = _ended(status, Phase.INVALID, reason, text, self.now, self.generation)
-            return TrialPlan(delete=removals, status=ended, events=(Note("Warning", reason, text),))
+            over = ended(status, Phase.INVALID, reason, text, self.now, self.generation)
+            return TrialPlan(delete=removals, status=over, events=(Note("Warning", reason, text),))
         wait = base if effect is Effect.HELD else backoff(base, invalid, self.policy.max_backoff)
         conditions = with_condition(status.conditions, "Running", "False", reason, message, self.now, self.generation)
         waiting = status.model_copy(
@@ -416,7 +397,7 @@ class _Step:
         result = []
         for pod in pods:
             if pod.finished:
-                if not (self.policy.keep_failed_pods and not _ended_well(pod)):
+                if not (self.policy.keep_failed_pods and not ended_well(pod)):
                     result.append(Removal(pod.name, pod.uid))
             elif pod.deleting:
                 if self._until_lost(pod) <= 0:
@@ -440,38 +421,3 @@ class _Step:
         if pod.deletion_timestamp is None:
             return 60.0
         return self.policy.node_lost_grace - (self.now - pod.deletion_timestamp).total_seconds()
-
-
-def _seen(status: TrialStatus, pod: PodView) -> TrialStatus:
-    """Where and since when it ran; written with the next status, not for its own sake."""
-    started = next((c.started_at for c in pod.containers if c.name in AGENT_SIDE and c.started_at), pod.start_time)
-    return status.model_copy(
-        update={"node": pod.node or status.node, "started_at": rfc3339(started) if started else status.started_at}
-    )
-
-
-def _work_message(pod: PodView) -> Termination | None:
-    """The work session's message if it is one: its result and reason agree with the table."""
-    message = parse_termination(session_message(pod))
-    if message is None or message.phase != "Work" or message.reason not in BY_REASON:
-        return None
-    sealed, invalid = message.result is Result.WORK_SEALED, message.result is Result.WORK_INVALID
-    valid = is_valid(message.reason)
-    return message if (sealed and valid and message.seal is not None) or (invalid and not valid) else None
-
-
-def _carried(status: TrialStatus, message: Termination) -> TrialStatus:
-    """Counts of a termination message; what it does not say stays."""
-    update = {
-        "turns": message.turns,
-        "tokens": message.tokens,
-        "working_seconds": message.working_seconds,
-        "limit": message.limit,
-        "node": message.node,
-    }
-    return status.model_copy(update={key: value for key, value in update.items() if value is not None})
-
-
-def _ended_well(pod: PodView) -> bool:
-    message = parse_termination(session_message(pod))
-    return message is not None and message.result in (Result.WORK_SEALED, Result.VERDICT)

@@ -250,6 +250,15 @@ class TestJudging:
         refused = a.sweep_facts(**given, jobs={"first-j0000": a.done_job("judge", refusal, "first-j0000")})
         assert said(decide(a, refused).status, "Failed") == ("True", "JudgeFailed")
 
+    def test_a_judge_that_finds_storage_away_is_asked_again_for_ever(self, a: Any) -> None:
+        away = a.message("Judge", Result.REFUSED, reason="StorageUnavailable", message="no answer")
+        failed = JobFacts(a.job("first-j0000", failed=True, attempt=7), (a.job_pod("judge", away, phase="Failed"),))
+        given = {"plan": a.plan(tasks=2), "status": planned(a, tasks=2), "trials": (a.settled(0), a.settled(1))}
+        waits = decide(a, a.sweep_facts(**given, jobs={"first-j0000": failed}))
+        assert (waits.create_jobs, waits.delete_jobs) == ((), ())
+        (intent,) = decide(a, a.sweep_facts(**given, jobs={"first-j0000": failed}), later=600).create_jobs
+        assert (intent.task, intent.attempt) == (Task.JUDGE, 8)
+
     def test_a_judge_pod_in_trouble_shows_and_the_condition_is_steady(self, a: Any) -> None:
         waiting = a.container("judge", "waiting", reason="ImagePullBackOff", message="no")
         jobs = {"first-j0000": JobFacts(a.job("first-j0000"), (a.job_pod("judge", phase="Pending", containers=(waiting,)),))}

@@ -10,9 +10,10 @@ import pytest
 from realcli.api.outcomes import Phase
 from realcli.api.trial import TrialStatus
 from realcli_operator.reconcile.conditions import with_condition
+from realcli_operator.reconcile.outcome import refused
 from realcli_operator.reconcile.plans import PodIntent, TrialPlan
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.trial import decide_trial, refused
+from realcli_operator.reconcile.trial import decide_trial
 
 
 def decide(a: Any, facts: Any, policy: Policy | None = None) -> TrialPlan:
@@ -333,6 +334,14 @@ class TestVerify:
         assert [removal.name for removal in plan.delete] == [self.VERIFY]
         assert plan.events == ()
 
+    def test_a_verdict_counts_although_the_verifier_does_not_end(self, a: Any) -> None:
+        session = a.container("session", "terminated", message=a.verdict())
+        hangs = a.pod(self.VERIFY, containers=(a.container("verifier"), session))
+        plan = decide(a, a.facts(a.status(Phase.VERIFYING), hangs))
+        assert plan.status is not None
+        assert plan.status.phase is Phase.SEALED
+        assert [removal.name for removal in plan.delete] == [self.VERIFY]
+
     def test_the_seal_is_the_truth_about_a_lost_work_pod(self, a: Any) -> None:
         status = a.status(Phase.VERIFYING, work_end="PodLost", work_seal_digest=None)
         sealed = decide(a, a.facts(status, a.ended(self.VERIFY, a.verdict("Deadline")))).status
@@ -363,15 +372,27 @@ class TestVerify:
             (lambda a, n: a.ended(n, a.verdict(work_seal="sha256:" + "9" * 64)), 1),
             (lambda a, n: a.ended(n, a.work_sealed()), 1),
             (lambda a, n: a.waiting(n, "InvalidImageName"), 1),
+            (lambda a, n: a.ended(n, a.no_verdict("StorageUnavailable")), 0),
             (lambda a, n: a.ended(n, conditions=(a.condition("DisruptionTarget", reason="PreemptionByScheduler"),)), 0),
         ],
-        ids=["lost", "not a valid reason", "no reward", "another seal", "not a verify message", "image", "preempted"],
+        ids=["lost", "not a valid reason", "no reward", "another seal", "not a verify message", "image", "storage", "preempted"],
     )
     def test_everything_else_is_no_verdict(self, a: Any, make: Any, faults: int) -> None:
         plan = decide(a, a.facts(a.status(Phase.VERIFYING), make(a, self.VERIFY)))
         assert plan.status is not None
         assert (plan.status.phase, plan.status.verify_faults, plan.status.reward) == (Phase.VERIFYING, faults, None)
         assert plan.status.retry_after is not None
+
+    def test_storage_that_is_away_is_waited_for_a_day(self, a: Any) -> None:
+        def after(pods: int) -> TrialPlan:
+            name = f"first-00000-a1-v{pods}"
+            status = a.status(Phase.VERIFYING, verify_attempt=pods)
+            return decide(a, a.facts(status, a.ended(name, a.no_verdict("StorageUnavailable"))))
+
+        assert [after(n).requeue_after for n in (1, 2, 5, 9, 149)] == [30.0, 60.0, 480.0, 600.0, 600.0]
+        over = after(150).status
+        assert over is not None
+        assert (over.phase, over.reason, over.reward) == (Phase.INVALID, "StorageUnavailable", None)
 
     def test_a_verify_pod_that_vanished_is_replaced(self, a: Any) -> None:
         plan = decide(a, a.facts(a.status(Phase.VERIFYING), absent=frozenset({self.VERIFY})))
@@ -399,6 +420,27 @@ class TestVerify:
         assert ended is not None
         assert (ended.phase, ended.reason, ended.reward) == (phase, reason, reward)
         assert ended.invalid_attempts == (0 if reason == "Preempted" or phase is Phase.SEALED else 1)
+
+    @pytest.mark.parametrize(
+        ("work_end", "sealed_as", "reason", "invalid"),
+        [
+            ("PodLost", "StorageUnavailable", "StorageUnavailable", 1),
+            ("Preempted", "SessionLost", "Preempted", 0),
+            ("NodePressure", "SessionLost", "NodePressure", 1),
+            ("Preempted", "ProviderUnavailable", "ProviderUnavailable", 1),
+            ("AgentDiskLimit", "SessionLost", "AgentDiskLimit", 0),
+            ("AgentDiskLimit", "ProviderUnavailable", "AgentDiskLimit", 0),
+            (None, "SessionLost", "SessionLost", 1),
+        ],
+    )
+    def test_an_invalid_seal_ends_the_attempt_as_it_says_unless_the_pod_knows_better(
+        self, a: Any, work_end: str | None, sealed_as: str, reason: str, invalid: int
+    ) -> None:
+        said = a.message("Verify", "WorkInvalid", reason=sealed_as, work_end=sealed_as, work_seal=a.seal)
+        status = a.status(Phase.VERIFYING, work_end=work_end, work_seal_digest=None)
+        ended = decide(a, a.facts(status, a.ended(self.VERIFY, said))).status
+        assert ended is not None
+        assert (ended.reason, ended.invalid_attempts) == (reason, invalid)
 
     def test_a_running_trial_finishes_although_the_sweep_is_suspended(self, a: Any) -> None:
         facts = a.facts(a.status(), a.ended(said=a.work_sealed()), sweep=a.spec(suspend=True), granted=False)
