@@ -121,20 +121,22 @@ class ClaudeCode:
 
     async def stop(self, *, grace: float = 5.0) -> ExitStatus | None:
         """End the program and what belongs to its session."""
-        process = self._process
-        if process is None:
+        if self._process is None:
             return None
+        with contextlib.suppress(RunnerLost):  # no runner, no program: nothing is left to stop
+            await self._stop(self._process, grace)
+        await self._ended.wait()
+        return self._process.exit
+
+    async def _stop(self, process: RemoteProcess, grace: float) -> None:
         if process.stdin is not None:
-            with contextlib.suppress(RunnerLost):
-                await process.stdin.close()
+            await process.stdin.close()
         try:
             async with asyncio.timeout(grace):
                 await process.wait()
         except TimeoutError:
             await process.signal(signal.SIGKILL, to="session")
             await process.wait()
-        await self._ended.wait()
-        return process.exit
 
     async def _digest(self, path: str) -> str | None:
         """sha256 of the program as the runner reads it; None (recorded as unknown) where it cannot."""

@@ -156,7 +156,10 @@ class AgentAdapter(Protocol):
         """
 
     async def stop(self, *, grace: float = 5.0) -> ExitStatus | None:
-        """End of input, after `grace` seconds SIGKILL for its process group. Idempotent; None if it was never started."""
+        """End of input, after `grace` seconds SIGKILL for its process group. Idempotent.
+
+        None if it was never started, or if the runner is gone and nobody knows how it ended.
+        """
 
     @classmethod
     def deviations(cls, mode: Mode | None = None) -> tuple[Deviation, ...]:

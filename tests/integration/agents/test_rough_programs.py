@@ -1,0 +1,194 @@
+"""What the adapter does with a program that misbehaves. The programs are small scripts in the place of Claude Code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from realcli.ledger.events import Event
+from realcli.ledger.writer import LedgerWriter
+from realcli_session.agents.claude_code import ClaudeCode
+from realcli_session.agents.port import AgentEvent, AgentSpec, AgentUnresponsive, Error, Exit, PermissionRequest, Yield
+from realcli_session.runner.errors import RunnerLost, SpawnFailed
+from tests.integration.agents.conftest import start_runner
+
+PRELUDE = f"""#!{sys.executable} -u
+import json, os, signal, sys, time
+def say(**line): print(json.dumps(line), flush=True)
+def hear():
+    line = sys.stdin.readline()
+    if not line: sys.exit(0)
+    return json.loads(line)
+def ready():
+    asked = hear()
+    say(type="control_response", response=dict(subtype="success", request_id=asked["request_id"]))
+def result(): say(type="result", is_error=False, terminal_reason="completed")
+"""
+Begin = Callable[[str], Awaitable["Rough"]]
+
+
+class Rough:
+    """One script behind the adapter."""
+
+    def __init__(self, adapter: ClaudeCode, spec: AgentSpec, events: list[Event]) -> None:
+        self.adapter, self.spec, self.ledger = adapter, spec, events
+
+    async def all(self) -> list[AgentEvent]:
+        async with asyncio.timeout(30):
+            return [event async for event in self.adapter.events()]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [event.data for event in self.ledger if event.kind == kind]
+
+
+@pytest.fixture
+async def rough(tmp_path: Path) -> AsyncIterator[Begin]:
+    """rough(script) -> Rough, not started"""
+    cleanup = contextlib.AsyncExitStack()
+
+    async def begin(script: str) -> Rough:
+        (tmp_path / "claude").write_text(PRELUDE + script)
+        (tmp_path / "claude").chmod(0o755)
+        events: list[Event] = []
+        ledger = LedgerWriter(tmp_path / "spool", on_event=events.append)
+        cleanup.callback(ledger.close)
+        runner = await start_runner(cleanup, tmp_path)
+        adapter = ClaudeCode(runner, ledger)
+        cleanup.push_async_callback(adapter.stop, grace=0.2)
+        spec = AgentSpec(
+            mode="EXEC",
+            version="2.1.140",
+            model="m",
+            base_url="http://127.0.0.1:1",
+            token="t",
+            workdir=str(tmp_path),
+            environ={},
+            home=str(tmp_path),
+            program_dir=str(tmp_path),
+        )
+        return Rough(adapter, spec, events)
+
+    try:
+        yield begin
+    finally:
+        await cleanup.aclose()
+
+
+async def test_output_that_is_no_protocol_is_survived(rough: Begin) -> None:
+    run = await rough("""
+print("hello there")
+ready()
+sys.stdout.buffer.write(b"\\xff\\xfe\\n[1]\\n\\n" + b"x" * (17 << 20) + b"\\n"); sys.stdout.flush()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
+result()
+print("the end", end="")
+""")
+    await run.adapter.start(run.spec)
+    await run.adapter.send("go")
+    heard = await run.all()
+    errors = [event.message for event in heard if isinstance(event, Error)]
+    assert errors == [
+        "a line of its output is no JSON: hello there",
+        "a line of its output is no JSON: \ufffd\ufffd",
+        "a line of its output is JSON but no object",
+        f"a line of its output is {17 << 20} bytes long and was skipped",
+        "a line of its output is no JSON: the end",
+    ]
+    assert [type(event) for event in heard if not isinstance(event, Error)] == [Yield, Exit]
+
+
+async def test_flood_of_events_is_bounded_and_hides_no_yield(rough: Begin) -> None:
+    run = await rough("""
+ready()
+for _ in range(30_000): say(type="assistant", parent_tool_use_id=None, message=dict(content=[dict(type="text", text="x")]))
+for _ in range(1_000): print("noise")
+result()
+""")
+    await run.adapter.start(run.spec)
+    assert await run.adapter.stop(grace=20) is not None
+    heard = await run.all()
+    assert len(heard) <= 10_200
+    assert [type(event) for event in heard[-2:]] == [Yield, Exit]
+
+
+async def test_permission_prompt_gets_the_fixed_policy_and_is_recorded(rough: Begin) -> None:
+    run = await rough("""
+ready()
+for tool in ("ExitPlanMode", "AskUserQuestion"):
+    request = dict(subtype="can_use_tool", tool_name=tool, input={"plan": "p"})
+    say(type="control_request", request_id="r-" + tool, request=request)
+    answer = hear()["response"]
+    say(type="assistant", message=dict(content=[dict(type="text", text=json.dumps(answer))]))
+""")
+    await run.adapter.start(run.spec)
+    heard = await run.all()
+    asked = [(event.tool, event.answered) for event in heard if isinstance(event, PermissionRequest)]
+    assert asked == [("ExitPlanMode", "allow"), ("AskUserQuestion", "deny")]
+    assert [entry["tool"] for entry in run.of("permission_request")] == ["ExitPlanMode", "AskUserQuestion"]
+    assert [(entry["decision"], entry["by"]) for entry in run.of("permission_answer")] == [
+        ("allow", "policy"),
+        ("deny", "policy"),
+    ]
+    texts = [event.text for event in heard if hasattr(event, "text")]
+    assert '"updatedInput": {"plan": "p"}' in texts[0]
+    assert '"behavior": "deny"' in texts[1]
+
+
+async def test_program_that_ends_at_once_says_why(rough: Begin) -> None:
+    run = await rough("print('no licence', file=sys.stderr); sys.exit(3)")
+    with pytest.raises(AgentUnresponsive, match=r"ended with code 3: no licence"):
+        await run.adapter.start(run.spec)
+    assert await run.all() == [Exit(3, None)]
+    assert run.of("agent_exit") == [{"code": 3, "stderrTail": "no licence\n"}]
+
+
+async def test_program_that_is_not_there(rough: Begin) -> None:
+    run = await rough("")
+    (Path(run.spec.program_dir) / "claude").unlink()
+    with pytest.raises(SpawnFailed):
+        await run.adapter.start(run.spec)
+    assert run.ledger == []
+    assert await run.adapter.stop() is None
+
+
+async def test_stop_kills_what_does_not_listen_and_what_it_started(rough: Begin) -> None:
+    run = await rough("""
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+ready()
+if os.fork() == 0: time.sleep(1000)
+while True: time.sleep(1000)
+""")
+    await run.adapter.start(run.spec)
+    status = await run.adapter.stop(grace=0.2)
+    assert status is not None
+    assert status.signal == 9
+    assert await run.all() == [Exit(None, 9)]
+
+
+async def test_control_request_after_the_end(rough: Begin) -> None:
+    run = await rough("ready()")
+    await run.adapter.start(run.spec)
+    assert await run.all() == [Exit(0, None)]
+    with pytest.raises(AgentUnresponsive, match="has ended"):
+        await run.adapter.interrupt()
+
+
+async def test_runner_that_goes_ends_the_events(rough: Begin) -> None:
+    run = await rough("ready()\ntime.sleep(1000)")
+    await run.adapter.start(run.spec)
+    await run.adapter._runner.close()
+    with pytest.raises(RunnerLost):
+        await run.all()
+
+
+async def test_answer_to_nothing(rough: Begin) -> None:
+    run = await rough("ready()\nhear()")
+    await run.adapter.start(run.spec)
+    with pytest.raises(LookupError, match="r1"):
+        await run.adapter.answer("r1", "allow", "yes")
