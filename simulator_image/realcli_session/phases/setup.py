@@ -104,6 +104,8 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
             await adapter.start(spec)
         except AgentUnresponsive as error:
             return Cause.AGENT_EXIT, str(error)
+        except ValueError as error:  # a program that is not built for this image
+            raise SetupRefused(str(error)) from error
         await watch.start()
         gateway.on_request_accepted = watch.on_turn
         await attempt.snapshot("s0")
@@ -172,8 +174,6 @@ async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task) -> Agent
     uid, gid, home = hello.uid, hello.gid, hello.home
     if task.agent_user is not None:
         uid, gid, home = await _account(runner, task.agent_user)
-    if trial.task.libc == "none" or hello.libc == "none":
-        raise SetupRefused(f"{trial.configuration.program} cannot be started in {trial.task.image}: it has no C library")
     return AgentSpec(
         mode=trial.identity.mode,
         version=trial.configuration.agent_version,

@@ -20,6 +20,8 @@ from realcli_session.gateway.config import EndpointRefused, check_endpoint
 
 # The wire API an agent program speaks.
 API_OF = {"claude-code": "anthropic"}
+# The C library its image's build needs; a program cannot be started through a loader of ours.
+LIBC_OF = {"claude-code": ("glibc",)}
 MAX_ORDINALS = 100_000  # five digits
 
 
@@ -142,10 +144,10 @@ def _agent_problems(agent: Agent, platform: Platform, index: Index) -> Iterator[
         known = ", ".join(sorted(platform.images.agents)) or "none"
         yield f"{field}.version: the operator has no image of {program} {agent.version}; it has {known}"
     for task in index.tasks:
-        if task.libc == "none":
+        if task.libc not in LIBC_OF[program]:
             yield (
-                f"{field}: {program} cannot be started in the image of task {task.name} (libc: none); "
-                "it needs glibc or musl: leave the task or the agent out"
+                f"{field}: {program} cannot be started in the image of task {task.name} (libc: {task.libc}); "
+                f"it needs {' or '.join(LIBC_OF[program])}: leave the task or the agent out"
             )
 
 

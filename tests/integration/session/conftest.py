@@ -70,7 +70,7 @@ def provider() -> Iterator[Provider]:
 
 
 def _wait_ready(provider: Provider) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while True:
         try:
             with urllib.request.urlopen(f"{provider.url}/healthz", timeout=5):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,7 @@ def test_turn_limit(plan: Plan, provider: Provider) -> None:
     ended_as(verified, Result.VERDICT, "TurnLimit")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "result", "reason"),
     [(401, Result.WORK_INVALID, "ProviderUnavailable"), (400, Result.WORK_SEALED, "AgentCrashed")],
@@ -95,6 +97,7 @@ def test_provider_errors(plan: Plan, provider: Provider, status: int, result: Re
     intact(sweep, ordinal)
 
 
+@pytest.mark.slow
 def test_the_agent_exits(plan: Plan, mini: Mini) -> None:
     sweep = plan(suite=mini("echo 1 > /logs/verifier/reward.txt", "echo done > /app/out; kill -9 $PPID; sleep 60"))
     ordinal = sweep.ordinal("mini", "EXEC")
@@ -145,6 +148,7 @@ def test_sigterm_while_working(plan: Plan, mini: Mini) -> None:
     ended_as(sweep.verify(ordinal), Result.WORK_INVALID, "SessionLost")
 
 
+@pytest.mark.slow
 def test_an_image_without_the_accounts_of_the_task_is_a_configuration_error(plan: Plan, mini: Mini) -> None:
     suite = mini("true", "true")
     toml = suite / "tasks/mini/task.toml"
@@ -162,11 +166,54 @@ def blocked(sweep: Sweep, ordinal: int) -> None:
     sweep.store.put_once(sweep.attempt(ordinal).root, b"in the way")
 
 
+@pytest.mark.slow
 def test_storage_that_does_not_take_the_evidence(plan: Plan) -> None:
     sweep = plan()
     ordinal = sweep.ordinal(TASK, "EXEC")
     blocked(sweep, ordinal)
     ended_as(sweep.work(ordinal), Result.WORK_INVALID, "StorageUnavailable")
+
+
+@pytest.fixture
+def full_storage() -> Iterator[Callable[[Sweep, int], Path]]:
+    """`full_storage(sweep, ordinal)`: the attempt's files lie on a file system that is full at once; its mount point."""
+    mounted: list[Path] = []
+
+    def mount(sweep: Sweep, ordinal: int) -> Path:
+        place = sweep.store_dir / sweep.attempt(ordinal).root
+        place.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(place)], check=True)
+        mounted.append(place)
+        return place
+
+    yield mount
+    for place in mounted:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_an_outage_of_storage_is_sat_out(plan: Plan, full_storage: Callable[[Sweep, int], Path]) -> None:
+    sweep = plan()
+    ordinal = sweep.ordinal(TASK, "EXEC")
+    place = full_storage(sweep, ordinal)
+    with sweep.pod(ordinal, "work", "--attempt", "1", REALCLI_STORAGE_PATIENCE="120") as pod:
+        runner = pod.container.process
+        assert runner is not None
+        pod.until(lambda: runner.poll() is not None)  # the runner goes when the session seals
+        assert not sweep.store.exists(sweep.attempt(ordinal).work_seal)
+        subprocess.run(["mount", "-o", "remount,size=50m", str(place)], check=True)
+        ended_as(pod.ended(), Result.WORK_SEALED, "Completed")
+    intact(sweep, ordinal)
+
+
+@pytest.mark.slow
+def test_storage_that_does_not_come_back(plan: Plan, full_storage: Callable[[Sweep, int], Path]) -> None:
+    sweep = plan()
+    ordinal = sweep.ordinal(TASK, "EXEC")
+    full_storage(sweep, ordinal)
+    ended = sweep.work(ordinal, REALCLI_STORAGE_PATIENCE="2")
+    ended_as(ended, Result.WORK_INVALID, "StorageUnavailable")
+    assert ended.termination is not None
+    assert ended.termination.seal is None
 
 
 def test_the_wrong_storage(plan: Plan, tmp_path: Path) -> None:
@@ -178,6 +225,7 @@ def test_the_wrong_storage(plan: Plan, tmp_path: Path) -> None:
     assert "sweep.json does not exist in directory" in str(ended.termination.message)
 
 
+@pytest.mark.slow
 def test_a_changed_lock_is_not_run(plan: Plan) -> None:
     sweep = plan()
     path = sweep.store_dir / sweep.plan.root / "sweep.json"

@@ -47,7 +47,7 @@ def sealed(ended: Ended, reason: str) -> str:
     return ended.termination.seal
 
 
-@pytest.mark.parametrize("task", ["site-settings", "bank-reconcile"])
+@pytest.mark.parametrize("task", ["site-settings", pytest.param("bank-reconcile", marks=pytest.mark.slow)])
 def test_exec_from_the_specification_to_reward_1(plan: Plan, task: str) -> None:
     sweep = plan()
     ordinal = sweep.ordinal(task, "EXEC")

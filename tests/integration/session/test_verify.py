@@ -55,11 +55,13 @@ def test_killed_between_verdict_and_seal(plan: Plan, mini: Mini) -> None:
     assert not sweep.store.exists(paths.verify(3).verdict)
 
 
+@pytest.mark.slow
 def test_a_fault_is_ignored_unless_allowed(plan: Plan, mini: Mini) -> None:
     sweep = worked(plan, mini(PASS, DONE))
     assert said(verify(sweep, REALCLI_FAULT="kill-after-verdict")).result is Result.VERDICT
 
 
+@pytest.mark.slow
 def test_a_damaged_seal_is_no_result(plan: Plan, mini: Mini) -> None:
     sweep = worked(plan, mini(PASS, DONE))
     ordinal = sweep.ordinal("mini", "EXEC")
@@ -70,6 +72,7 @@ def test_a_damaged_seal_is_no_result(plan: Plan, mini: Mini) -> None:
     assert (again.reward, sweep.verify_seal(ordinal, 2).verify) == ("1", 2)
 
 
+@pytest.mark.slow
 def test_a_changed_work_seal_or_another_anchor(plan: Plan, mini: Mini) -> None:
     sweep = worked(plan, mini(PASS, DONE))
     ordinal = sweep.ordinal("mini", "EXEC")
@@ -79,6 +82,7 @@ def test_a_changed_work_seal_or_another_anchor(plan: Plan, mini: Mini) -> None:
     assert said(verify(sweep)).result is Result.NO_WORK_SEAL
 
 
+@pytest.mark.slow
 def test_a_changed_state_gives_no_verdict(plan: Plan, mini: Mini) -> None:
     sweep = worked(plan, mini(PASS, DONE))
     state = sweep.store_dir / sweep.attempt(sweep.ordinal("mini", "EXEC")).state
@@ -116,7 +120,10 @@ OUTCOMES = {
 }
 
 
-@pytest.mark.parametrize("name", OUTCOMES)
+SHORT_LIST = {"no reward", "a link", "killed at its limit"}
+
+
+@pytest.mark.parametrize("name", [n if n in SHORT_LIST else pytest.param(n, marks=pytest.mark.slow) for n in OUTCOMES])
 def test_outcomes(plan: Plan, mini: Mini, name: str) -> None:
     tests, result, reason, reward = OUTCOMES[name]
     sweep = worked(plan, mini(tests, DONE, verifier_seconds=3))
@@ -133,6 +140,7 @@ def test_what_still_runs_cannot_write_the_reward(plan: Plan, mini: Mini) -> None
     assert said(verify(sweep)).reward == "0"
 
 
+@pytest.mark.slow
 def test_no_runner_comes(plan: Plan, mini: Mini) -> None:
     sweep = plan(suite=mini(PASS, DONE), setup="3s")
     ordinal = sweep.ordinal("mini", "EXEC")

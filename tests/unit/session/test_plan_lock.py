@@ -77,6 +77,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "an unknown program": ({"agents": [{"name": "mine"}]}, {}, r"spec\.agents\[mine\]\.program: 'mine' is no agent program"),
     "an image without a libc": ({}, {"libc": "none"}, r"cannot be started in the image of task alpha \(libc: none\)"),
+    "an image with a libc the program is not built for": ({}, {"libc": "musl"}, r"\(libc: musl\); it needs glibc"),
     "no endpoint of the agent's API": (
         {"models": [{"name": "m", "model": "id", "endpoints": {}}]},
         {},
