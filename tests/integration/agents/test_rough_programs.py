@@ -131,10 +131,8 @@ for tool in ("ExitPlanMode", "AskUserQuestion"):
     asked = [(event.tool, event.answered) for event in heard if isinstance(event, PermissionRequest)]
     assert asked == [("ExitPlanMode", "allow"), ("AskUserQuestion", "deny")]
     assert [entry["tool"] for entry in run.of("permission_request")] == ["ExitPlanMode", "AskUserQuestion"]
-    assert [(entry["decision"], entry["by"]) for entry in run.of("permission_answer")] == [
-        ("allow", "policy"),
-        ("deny", "policy"),
-    ]
+    answers = [(entry["decision"], entry["by"]) for entry in run.of("permission_answer")]
+    assert answers == [("allow", "policy"), ("deny", "policy")]
     texts = [event.text for event in heard if hasattr(event, "text")]
     assert '"updatedInput": {"plan": "p"}' in texts[0]
     assert '"behavior": "deny"' in texts[1]
@@ -185,6 +183,7 @@ async def test_runner_that_goes_ends_the_events(rough: Begin) -> None:
     await run.adapter._runner.close()
     with pytest.raises(RunnerLost):
         await run.all()
+    assert await run.adapter.stop() is None
 
 
 async def test_answer_to_nothing(rough: Begin) -> None:

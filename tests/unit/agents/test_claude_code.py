@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any, Literal
 
 import pytest
@@ -246,3 +247,14 @@ def test_tail_keeps_the_end() -> None:
     for chunk in (b"abc", b"def", b"\xff"):
         tail.add(chunk)
     assert tail.text() == "cdef\ufffd"
+
+
+def test_endless_line_takes_no_memory() -> None:
+    splitter, chunk = LineSplitter(max_line=1 << 20), b"x" * (1 << 18)
+    tracemalloc.start()
+    for _ in range(400):  # 100 MB
+        splitter.feed(bytes(chunk) + b"x")  # a new object each time
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 << 20
+    assert splitter.close() == [Oversize(400 * ((1 << 18) + 1))]
