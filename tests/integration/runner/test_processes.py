@@ -71,7 +71,9 @@ async def test_a_child_starts_with_default_signals_and_no_descriptors_of_ours(ru
     first, *status = done.stdout.decode().splitlines()
     assert first == f"[0, 1, 2, 3] [{signal.SIGPIPE!r}] set() True"  # 3 is the listing itself
     ignored = next(int(line.split()[1], 16) for line in status if line.startswith("SigIgn:"))
-    assert ignored & ~(1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)) == 0
+    # signals 32 and 33 belong to libc, which lets nobody reset them; GNU make leaves them ignored in all it starts
+    ours = (1 << 31) - 1
+    assert ignored & ours & ~(1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)) == 0
 
 
 async def test_stdin_goes_through_and_ends(running) -> None:
