@@ -3,7 +3,7 @@
 # object store), end to end on kind. Two lanes run side by side, because one mostly waits for the cluster:
 #   checks    lint -> unit -> integration
 #   cluster   engine -> kind cluster -> images -> end to end
-# Every part prints its time; what a lane says is shown in one piece when it ends.
+# Every part prints its time when it ends; what a lane says is shown in one piece at the end.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT"
@@ -13,13 +13,15 @@ SELECT=(-m "not slow")
 TIMES=$(mktemp -d)
 trap 'rm -rf "$TIMES"' EXIT
 BEGIN=$SECONDS
+exec 3>&2
 
 part() { # NAME COMMAND...: a step whose time is also kept for the table at the end
   local name=$1 begin=$SECONDS code=0
   shift
   "$@" || code=$?
+  # Lanes write to files; what ended is told on the terminal at once.
+  say "==> $LANE: $name: $((SECONDS - begin)) s, exit $code" 2>&3
   printf '%-34s %4d s%s\n' "$name" "$((SECONDS - begin))" "$([[ $code == 0 ]] || echo "   FAILED")" >>"$TIMES/$LANE"
-  say "==> $name: $((SECONDS - begin)) s, exit $code"
   return "$code"
 }
 
