@@ -13,4 +13,6 @@ PLANT_BYTES = 4 << 20
 STOP_GRACE = 5.0
 QUIESCE_GRACE = 10.0
 QUIESCE_KILL = 30.0
+WEDGED_SECONDS = 60.0
+"""What a runner gets, beyond the time its task takes by itself, before it counts as wedged."""
 WORKER_THREADS = 4

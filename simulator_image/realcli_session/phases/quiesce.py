@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 
 from realcli.api.outcomes import is_valid
 from realcli.ledger.events import Limit, PhaseChange, Quiesce, StateStored
@@ -15,6 +17,7 @@ from realcli_session.phases.limits import (
     STATE_ENTRIES,
     STATE_SECONDS,
     STOP_GRACE,
+    WEDGED_SECONDS,
 )
 from realcli_session.phases.table import Cause
 from realcli_session.runner.errors import RunnerError, RunnerLost, StateTooLarge
@@ -31,11 +34,14 @@ async def quiesce(attempt: Attempt) -> Happening:
         attempt.gateway.refuse_all("work_over")
     runner = need(attempt.runner)
     try:
-        if attempt.adapter is not None:
-            await attempt.adapter.stop(grace=STOP_GRACE)
-        if attempt.watch is not None:
-            await attempt.watch.finish()
-        report = await runner.quiesce(grace=QUIESCE_GRACE, kill=QUIESCE_KILL)
+        async with not_wedged(STOP_GRACE, "stop the agent program"):
+            if attempt.adapter is not None:
+                await attempt.adapter.stop(grace=STOP_GRACE)
+        async with not_wedged(0.0, "look at the watched paths"):
+            if attempt.watch is not None:
+                await attempt.watch.finish()
+        async with not_wedged(QUIESCE_GRACE + QUIESCE_KILL, "stop everything"):
+            report = await runner.quiesce(grace=QUIESCE_GRACE, kill=QUIESCE_KILL)
         attempt.writer.emit(
             "runner",
             Quiesce(
@@ -46,7 +52,8 @@ async def quiesce(attempt: Attempt) -> Happening:
         if report.survivors or not report.proven:
             left = ", ".join(f"{p.pid} {' '.join(p.argv)[:80]}" for p in report.survivors[:5]) or "not proven"
             return Cause.QUIESCE_REFUSED, f"after SIGKILL there still runs: {left}"
-        await attempt.snapshot("final")
+        async with not_wedged(0.0, "read the contract paths"):
+            await attempt.snapshot("final")
         if is_valid(need(attempt.progress.reason)):
             await _store_state(attempt)
     except RunnerLost as lost:
@@ -58,6 +65,18 @@ async def quiesce(attempt: Attempt) -> Happening:
     except TimeoutError:
         return Cause.STATE_TOO_LARGE, f"the state could not be read within {STATE_SECONDS:g} s"
     return Cause.QUIESCED, ""
+
+
+@contextlib.asynccontextmanager
+async def not_wedged(seconds: float, what: str) -> AsyncIterator[None]:
+    """RunnerLost if the block takes more than `seconds` and a margin: a runner that does not do its part is none."""
+    try:
+        async with asyncio.timeout(seconds + WEDGED_SECONDS) as limit:
+            yield
+    except TimeoutError:
+        if limit.expired():
+            raise RunnerLost(f"it did not {what} within {seconds + WEDGED_SECONDS:g} s") from None
+        raise
 
 
 def note_limit(attempt: Attempt) -> None:

@@ -12,6 +12,7 @@ from realcli.ledger.seals import WorkSeal
 from realcli.storage.port import StorageError, StorageUnavailable
 from realcli_session.phases.attempt import Attempt, Happening, need, utc_now
 from realcli_session.phases.conversation import note
+from realcli_session.phases.quiesce import not_wedged
 from realcli_session.phases.table import Cause
 from realcli_session.runner.errors import RunnerLost
 from realcli_session.termination import shorten
@@ -94,7 +95,8 @@ async def _let_go(attempt: Attempt) -> None:
         await attempt.runner.close()
     if attempt.adapter is not None:
         with contextlib.suppress(RunnerLost):
-            await attempt.adapter.stop(grace=0.0)
+            async with not_wedged(0.0, "end"):
+                await attempt.adapter.stop(grace=0.0)
 
 
 def _cut_the_user(attempt: Attempt) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from realcli.benchmark.bundles import read_tree
 from realcli.wire.archive import END, Member, header, padding
+from realcli_session.phases.quiesce import not_wedged
 from realcli_session.runner.errors import FileMissing, FileTooLarge, NotRegular, PathRefused
 from realcli_session.runner.port import RemoteStream, RunnerPort
 from realcli_session.verify.reward import MAX_REWARD_BYTES, REWARD_JSON, REWARD_TXT, Unreadable
@@ -72,8 +73,9 @@ async def run_tests(runner: RunnerPort, workdir: str, limit: float) -> Ran:
             await process.wait()
     except TimeoutError:
         timed_out = True
-        await process.signal(signal.SIGKILL, to="session")
-        await process.wait()
+        async with not_wedged(0.0, "kill the tests"):
+            await process.signal(signal.SIGKILL, to="session")
+            await process.wait()
     seconds = loop.time() - started
     _, waiting = await asyncio.wait(readers, timeout=LINGER)  # background processes may hold the streams for ever
     for reader in waiting:

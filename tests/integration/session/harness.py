@@ -207,9 +207,10 @@ class Sweep:
                 "REALCLI_TERMINATION_LOG": str(folder / "termination"),
             }
             common = ["--root", self.plan.root, "--lock-digest", self.plan.lock_digest, "--ordinal", str(ordinal)]
-            session = start_session(
-                [arguments[0], *common, *arguments[1:], "--socket", str(place.socket)], variables | environment
-            )
+            if not runner:
+                variables["REALCLI_RELEASE_SECONDS"] = "0"
+            command = [arguments[0], *common, *arguments[1:], "--socket", str(place.socket)]
+            session = start_session(command, variables | environment)
             try:
                 if runner:
                     place.start()
