@@ -1,8 +1,10 @@
 """The closed set of ledger events. One JSON object per line, one writer, chained by hash.
 
 A line is the canonical JSON (sorted keys, no spaces) of an `Event`; `prev` is the sha256 of the previous line's bytes without its
-newline, 64 zeros for the first. Unknown kinds are refused on write and kept on read. A text longer than `INLINE_TEXT` lies in
-`blobs/<sha256>` and stands in the line as a `BlobRef`. Messages, system prompts and tool lists of model requests are blobs.
+newline, 64 zeros for the first. Unknown kinds are refused on write and kept on read. A text, JSON value or list of references
+longer than `INLINE_TEXT` lies in `blobs/<sha256>` and stands in the line as a `BlobRef`. So does a JSON value that looks like a
+reference: one in a ledger is always the writer's. Messages, system prompts and tool lists of model requests are blobs. Every
+other text is cut at `PLAIN_TEXT` characters: an agent chooses many of them, and no event may be too long to be written.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from realcli.api.trial import Tokens
 
 SCHEMA_VERSION = 1
 INLINE_TEXT = 65_536  # bytes of UTF-8 that may stand in a line
+PLAIN_TEXT = 8_192  # characters of a text that has no blob form: names, ids, paths
 MAX_LINE = 1 << 20
 ZERO_HASH = "0" * 64
 
@@ -31,6 +34,10 @@ class BlobRef(Frozen):
 
 
 Text = str | BlobRef
+Json = Annotated[BlobRef | JsonValue, Field(union_mode="left_to_right")]  # in this order: a reference is an object too
+Refs = (
+    list[BlobRef] | BlobRef
+)  # a blob of the list's JSON where it is long: a turn adds two messages
 
 
 class Data(Frozen):
@@ -124,7 +131,7 @@ class ToolCall(Data):
     kind: ClassVar[str] = "tool_call"
     call_id: str
     name: str
-    input: JsonValue | BlobRef
+    input: Json
 
 
 class ToolResult(Data):
@@ -151,9 +158,9 @@ class ModelRequest(Data):
     side: bool = False  # offers no tools; a label only
     counted: bool  # took a new turn; false also for a repeat of a turn whose answer the provider cut (envelope: that turn)
     refused: str | None = None  # reason, e.g. turn_limit, path, feature
-    system: list[BlobRef] = []
+    system: Refs = []
     tools: BlobRef | None = None
-    messages: list[BlobRef] = []
+    messages: Refs = []
 
 
 class ModelReply(Data):
@@ -211,7 +218,7 @@ class PermissionRequest(Data):
     kind: ClassVar[str] = "permission_request"
     request_id: str
     tool: str
-    input: JsonValue | BlobRef
+    input: Json
 
 
 class PermissionAnswer(Data):

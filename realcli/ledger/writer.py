@@ -6,23 +6,29 @@ so uploading is copying. Every write redacts the trial's real keys by value.
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
+import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from types import UnionType
+from typing import Any, Protocol, Union, get_args, get_origin
+from urllib.parse import quote
 
 from pydantic import JsonValue
 
 from realcli.api.base import canonical_json
-from realcli.ledger.events import INLINE_TEXT, KINDS, MAX_LINE, ZERO_HASH, Actor, BlobRef, Data, Event, Text
+from realcli.ledger.events import INLINE_TEXT, KINDS, MAX_LINE, PLAIN_TEXT, ZERO_HASH, Actor, BlobRef, Data, Event, Text
 from realcli.ledger.seals import LedgerSummary
 
 SEGMENT_BYTES = 4 << 20
 SEGMENT_SECONDS = 30.0
 REDACTED = "[redacted]"
+MIN_SECRET = 8  # characters; a shorter one stands in too many innocent texts
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -53,10 +59,14 @@ class LedgerError(Exception):
 
 
 class Redactor:
-    """Replaces secrets by value. A key is ASCII, so its JSON form and its text form are the same bytes."""
+    """Replaces secrets by value: as they are, and in the forms an error page or a proxy may repeat them in.
+
+    Those are JSON strings (with "/" escaped or not), URL encoding, hex, and base64 at every offset, so also inside "user:key".
+    """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = sorted({secret for secret in secrets if len(secret) >= 8}, key=len, reverse=True)
+        forms = {form for secret in secrets if len(secret) >= MIN_SECRET for form in _forms(secret)}
+        self._secrets = sorted(forms, key=len, reverse=True)
 
     def text(self, text: str) -> str:
         """The text without secrets and without lone surrogates (they have no UTF-8 form)."""
@@ -79,6 +89,18 @@ class Redactor:
         if isinstance(value, dict):
             return {self.text(key): self.value(item) for key, item in value.items()}
         return value
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Spellings of a secret that name it as surely as itself."""
+    raw = secret.encode("utf-8", "surrogatepass")
+    escaped = json.dumps(secret)[1:-1]
+    yield from (secret, escaped, escaped.replace("/", "\\/"), quote(raw, safe=""), quote(raw, safe="/"), raw.hex())
+    for before in range(3):
+        # Of the first and the last group of four only some bits are the secret's: what stands between is its alone.
+        code = base64.b64encode(bytes(before) + raw)
+        inner = code[-(-8 * before // 6) : (before + len(raw)) * 8 // 6].decode()
+        yield from (inner, inner.replace("+", "-").replace("/", "_"))
 
 
 class LedgerWriter:
@@ -107,7 +129,7 @@ class LedgerWriter:
         self._seq = 0
         self._hash = ZERO_HASH
         self._segment = 1
-        self._file = self._segment_path(1).open("xb")
+        self._file = self._segment_path(1).open("xb", buffering=0)
         self._size = 0
         self._opened = self._start
         self._closed = False
@@ -117,7 +139,10 @@ class LedgerWriter:
         self.exchange = 0
 
     def emit(self, actor: Actor, data: Data, *, turn: int | None = None) -> Event:
-        """Write one event and return it. Long texts go to blobs. `LedgerError` for a kind outside the closed set."""
+        """Write one event and return it. Long texts go to blobs. `LedgerError` for a kind outside the closed set.
+
+        OSError where the disk refuses; the ledger then is what it was before.
+        """
         if self._closed:
             raise LedgerError(f"the ledger is closed; {data.kind} was not written")
         if KINDS.get(data.kind) is not type(data):
@@ -138,9 +163,7 @@ class LedgerWriter:
             raise LedgerError(f"{data.kind} would be a line of {len(line)} bytes; at most {MAX_LINE} are allowed")
         if self._size and self._size + len(line) + 1 > self._segment_bytes:
             self.roll()
-        self._file.write(line + b"\n")
-        self._file.flush()
-        self._size += len(line) + 1
+        self._append(line + b"\n")
         self._seq, self._hash = event.seq, hashlib.sha256(line).hexdigest()
         if self._on_event is not None:
             self._on_event(event)
@@ -169,7 +192,7 @@ class LedgerWriter:
         self._file.close()
         self._ready.append(self._segment_path(self._segment))
         self._segment += 1
-        self._file = self._segment_path(self._segment).open("xb")
+        self._file = self._segment_path(self._segment).open("xb", buffering=0)
         self._size, self._opened = 0, self._clock.monotonic()
 
     def roll_if_old(self, seconds: float = SEGMENT_SECONDS) -> None:
@@ -199,6 +222,18 @@ class LedgerWriter:
         """The spool directory."""
         return self._spool
 
+    def _append(self, data: bytes) -> None:
+        """All of it or, where the disk refuses, nothing: half a line would spoil every line after it."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            os.ftruncate(self._file.fileno(), self._size)
+            self._file.seek(self._size)
+            raise
+        self._size += len(data)
+
     def _segment_path(self, number: int) -> Path:
         return self._spool / "ledger" / f"{number:06d}.jsonl"
 
@@ -210,14 +245,32 @@ class LedgerWriter:
             if alias not in dumped:
                 continue
             value = self._redact.value(dumped[alias])
-            if "BlobRef" in str(info.annotation):
-                value = self._spill(value)
-            fields[alias] = value
+            kinds = _alternatives(info.annotation)
+            if BlobRef not in kinds:
+                fields[alias] = _cut(value)
+            elif isinstance(getattr(data, name), BlobRef) and JsonValue not in kinds:
+                fields[alias] = value
+            else:
+                fields[alias] = self._spill(value)
         return fields
 
     def _spill(self, value: JsonValue) -> JsonValue:
-        """A value that may stand as a blob, as a blob if it is long. Texts keep their bytes, other values their JSON."""
-        if isinstance(value, dict) and set(value) == {"blob", "size"}:
-            return value
+        """A value that may be a blob, as one if it is long or looks like one. Texts keep their bytes, others their JSON."""
         raw = value.encode() if isinstance(value, str) else canonical_json(value)
-        return self.blob(raw).dump() if len(raw) > INLINE_TEXT else value
+        looks = isinstance(value, dict) and set(value) == set(BlobRef.model_fields)
+        return self.blob(raw).dump() if looks or len(raw) > INLINE_TEXT else value
+
+
+def _alternatives(annotation: object) -> tuple[object, ...]:
+    """What a field may hold: the members of a union, else the type itself."""
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _cut(value: JsonValue) -> JsonValue:
+    """Long texts cut, the rest as it is."""
+    if isinstance(value, str):
+        more = len(value) - PLAIN_TEXT
+        return value if more <= 0 else f"{value[:PLAIN_TEXT]}[… {more} characters left out]"
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    return {key: _cut(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -1,17 +1,34 @@
 import asyncio
+import base64
 import hashlib
 import json
 import re
+import resource
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from realcli.ledger.events import EVENT, INLINE_TEXT, ZERO_HASH, AgentMessage, Data, EpisodeEnd, ToolCall, UserMessage
+from realcli.ledger.events import (
+    EVENT,
+    INLINE_TEXT,
+    PLAIN_TEXT,
+    ZERO_HASH,
+    AgentMessage,
+    BlobRef,
+    Data,
+    EpisodeEnd,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
 from realcli.ledger.uploader import Uploader
-from realcli.ledger.writer import LedgerError, LedgerWriter
+from realcli.ledger.writer import LedgerError, LedgerWriter, Redactor
 from realcli.storage import StorageUnavailable
 from realcli.storage.local import LocalStore
 
@@ -94,6 +111,98 @@ def test_nothing_outside_the_closed_set_and_nothing_after_the_end(tmp_path: Path
     with pytest.raises(LedgerError, match="closed"):
         writer.emit("session", EpisodeEnd(reason="Completed"))
     assert lines(tmp_path) == []
+
+
+def test_a_request_of_a_long_run_can_be_read_back(tmp_path: Path) -> None:
+    """600 turns have 1200 messages: more references than stand in a line."""
+    writer = LedgerWriter(tmp_path)
+    refs = [writer.blob(str(number).encode()) for number in range(1200)]
+    asked = ModelRequest(
+        request_id="r", dialect="anthropic", path="/v1/messages", body_sha256=ZERO_HASH, body_bytes=1, model_asked="m",
+        counted=True, messages=refs,
+    )  # fmt: skip
+    written = writer.emit("gateway", asked).typed()
+    writer.close()
+    assert isinstance(written, ModelRequest)
+    assert isinstance(written.messages, BlobRef)
+    listed = json.loads((tmp_path / "blobs" / written.messages.blob).read_bytes())
+    assert [BlobRef.model_validate(item) for item in listed] == refs
+
+
+def test_a_long_input_is_a_reference_again_when_read(tmp_path: Path) -> None:
+    writer = LedgerWriter(tmp_path)
+    call = writer.emit("agent", ToolCall(call_id="1", name="Bash", input={"command": "x" * INLINE_TEXT})).typed()
+    writer.close()
+    assert isinstance(call, ToolCall)
+    assert isinstance(call.input, BlobRef)
+    assert json.loads((tmp_path / "blobs" / call.input.blob).read_bytes()) == {"command": "x" * INLINE_TEXT}
+
+
+@pytest.mark.parametrize("size", [3, "x", -1])
+def test_an_input_that_poses_as_a_reference_is_none(tmp_path: Path, size: object) -> None:
+    """A model chooses the input of its calls: one that names a blob must not make a reader look for it."""
+    writer = LedgerWriter(tmp_path)
+    posed = {"blob": "a" * 64, "size": size}
+    call = writer.emit("agent", ToolCall(call_id="1", name="Bash", input=posed)).typed()
+    writer.close()
+    assert isinstance(call, ToolCall)
+    assert isinstance(call.input, BlobRef)
+    assert json.loads((tmp_path / "blobs" / call.input.blob).read_bytes()) == posed
+
+
+def test_no_text_of_the_agent_is_too_long_to_be_written(tmp_path: Path) -> None:
+    """An event that cannot be written would end the session, and with it the attempt, whenever the agent likes."""
+    writer = LedgerWriter(tmp_path)
+    huge = "é" * (2 << 20)
+    events = [
+        writer.emit("agent", ToolCall(call_id=huge, name=huge, input={huge: huge})),
+        writer.emit("agent", ToolResult(call_id=huge, text=huge)),
+        writer.emit("gateway", ModelReply(request_id="r", status=200, model=huge, stop_reason=huge, usage_raw={"x": [huge]})),
+    ]
+    writer.close()
+    assert_chained(lines(tmp_path))
+    assert events[0].data["callId"] == events[1].data["callId"]  # cut alike, so they still belong together
+    assert events[0].data["name"].endswith(f"[… {(2 << 20) - PLAIN_TEXT} characters left out]")
+
+
+def test_a_line_the_disk_refused_leaves_no_trace(tmp_path: Path) -> None:
+    writer = LedgerWriter(tmp_path)
+    writer.emit("agent", AgentMessage(text="before"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400, hard))
+        with pytest.raises(OSError, match="File too large"):
+            writer.emit("agent", AgentMessage(text="x" * 1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    writer.emit("agent", AgentMessage(text="after"))
+    summary = writer.close()
+    assert_chained(lines(tmp_path))
+    assert [json.loads(line)["data"]["text"] for line in lines(tmp_path)] == ["before", "after"]
+    assert summary.events == 2
+
+
+ODD_KEY = 'sk/odd+"key"=0123456789'
+SPELLED = [
+    ("JSON", json.dumps({"k": ODD_KEY})),
+    ("JSON with escaped slashes", json.dumps({"k": ODD_KEY}).replace("/", "\\/")),
+    ("URL", f"?key={quote(ODD_KEY, safe='')}"),
+    ("hex", ODD_KEY.encode().hex()),
+    ("basic authorisation", base64.b64encode(f"user:{ODD_KEY}".encode()).decode()),
+    ("base64 one further", base64.b64encode(f"users:{ODD_KEY}!".encode()).decode()),
+    ("base64 two further", base64.b64encode(f"userss:{ODD_KEY}!!".encode()).decode()),
+    ("base64 for URLs", base64.urlsafe_b64encode(f"u:{ODD_KEY}".encode()).decode()),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), SPELLED, ids=[row[0] for row in SPELLED])
+def test_a_key_is_redacted_however_it_is_spelled(name: str, text: str) -> None:
+    redactor = Redactor([ODD_KEY])
+    for found in (redactor.text(text), redactor.data(text.encode()).decode()):
+        assert "[redacted]" in found
+        kept = found.replace("[redacted]", "")
+        assert len(kept) <= 26  # what stood around it
+    assert redactor.text("an innocent text") == "an innocent text"
 
 
 class FlakyStore(LocalStore):
