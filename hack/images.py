@@ -147,14 +147,14 @@ def base() -> str:
     ref = f"{REPOSITORY}/base:bookworm-{recipe}"
     if not succeeds("docker", "image", "inspect", ref):
         begin = time.monotonic()
-        archive = CACHE / f"base-{recipe}.tar"
-        if not archive.exists():
-            partial = archive.with_name(f"partial-{archive.name}")
-            lean = [f"--dpkgopt=path-exclude=/usr/share/{unused}/*" for unused in ("doc", "man", "locale", "info")]
-            packages = "--include=" + ",".join(BASE_PACKAGES)
-            run("mmdebstrap", "--quiet", "--variant=minbase", *lean, packages, "bookworm", partial)
-            partial.rename(archive)
-        run("docker", "import", archive, ref)
+        archive = CACHE / f"base-{os.getpid()}.tar"
+        lean = [f"--dpkgopt=path-exclude=/usr/share/{unused}/*" for unused in ("doc", "man", "locale", "info")]
+        packages = "--include=" + ",".join(BASE_PACKAGES)
+        try:
+            run("mmdebstrap", "--quiet", "--variant=minbase", *lean, packages, "bookworm", archive)
+            run("docker", "import", archive, ref)
+        finally:
+            archive.unlink(missing_ok=True)
         say(f"built {ref}: {time.monotonic() - begin:.0f} s")
     return ref
 

@@ -26,7 +26,7 @@ part() { # NAME COMMAND...: a step whose time is also kept for the table at the 
 }
 
 suite() { # FOLDER: pytest on a folder; a suite without tests would be a mistake, so pytest's own code 5 fails too
-  .venv/bin/pytest "${SELECT[@]}" "$1"
+  .venv/bin/pytest "${SELECT[@]}" --durations=5 --durations-min=5 "$1"
 }
 
 checks() { # a failure does not hide what the later parts would say
