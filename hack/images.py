@@ -14,6 +14,7 @@ REALCLI_BASE names another one. Python packages come from constraints.txt with t
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import json
 import os
@@ -371,6 +372,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=["base", *NAMES], help="these images and what they stand on")
     options = parser.parse_args()
 
+    CACHE.mkdir(parents=True, exist_ok=True)
+    lock = (CACHE / "images.lock").open("w")  # held until the process ends: clones share the cache
+    fcntl.flock(lock, fcntl.LOCK_EX)
     refs = build(set(options.only or NAMES))
     if options.load:
         fixed = refs.get("tasks")
