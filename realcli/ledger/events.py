@@ -35,9 +35,7 @@ class BlobRef(Frozen):
 
 Text = str | BlobRef
 Json = Annotated[BlobRef | JsonValue, Field(union_mode="left_to_right")]  # in this order: a reference is an object too
-Refs = (
-    list[BlobRef] | BlobRef
-)  # a blob of the list's JSON where it is long: a turn adds two messages
+Refs = list[BlobRef] | BlobRef  # a blob of the list's JSON where it is long: a turn adds two messages
 
 
 class Data(Frozen):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from realcli.ledger.events import EVENT, Event
 from realcli.storage.paths import join
 from realcli.storage.port import NotFound, ObjectStore
+
+_OF_AN_ATTEMPT = re.compile(r"(?:(?P<root>.*)/)?(?:work-seal\.json|ledger/[0-9]{6,}\.jsonl)")
 
 
 class StoreReader:
@@ -54,14 +57,8 @@ class StoreReader:
 
 
 def attempts_below(store: ObjectStore, prefix: str) -> list[str]:
-    """Roots of all attempts at or below a prefix (folders that hold a ledger or a work seal), sorted."""
+    """Roots of all attempts at or below a prefix (folders that hold segments of a ledger or a work seal), sorted."""
     base = prefix.strip("/")
     base = base + "/" if base else ""
-    roots = set()
-    for item in store.list(base):
-        key = item.key
-        if key.endswith("/work-seal.json") or key == "work-seal.json":
-            roots.add(key.removesuffix("work-seal.json").rstrip("/"))
-        elif "/ledger/" in key or key.startswith("ledger/"):
-            roots.add(key[: key.rindex("ledger/")].rstrip("/"))
-    return sorted(roots)
+    found = (_OF_AN_ATTEMPT.fullmatch(item.key) for item in store.list(base))
+    return sorted({match["root"] or "" for match in found if match})

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
+from realcli.ledger.events import EVENT, BlobRef, Snapshot
 from realcli.ledger.seals import TrialIdentity, VerifySeal, WorkSeal
 
 WORK_SEAL = "work-seal.json"
 VERIFY_SEAL = "seal.json"
+_VERIFIES = re.compile(r"(verify|control)-[1-9][0-9]*/")
+"""Folders with a seal of their own. One without a seal is of a pod that was killed; it proves nothing and breaks nothing."""
 
 
 class Kind(StrEnum):
@@ -73,8 +77,8 @@ class Reader(Protocol):
         """(hex digest, size), None if there is none."""
 
 
-def verify_attempt(reader: Reader, root: str = "", anchor: str | None = None) -> Report:
-    """Check one attempt; `anchor` is the digest of its work seal as Trial.status holds it."""
+def verify_attempt(reader: Reader, root: str = "", anchor: str | None = None, verdict: str | None = None) -> Report:
+    """Check one attempt; `anchor` and `verdict` are the digests of its work seal and verify seal as Trial.status holds them."""
     raw = reader.read(WORK_SEAL)
     if raw is None:
         return Report(root, None, 0, 0, None, [Finding(Kind.UNSEALED, WORK_SEAL, "there is no work seal")])
@@ -92,12 +96,17 @@ def verify_attempt(reader: Reader, root: str = "", anchor: str | None = None) ->
     sealed = {item.path: (item.sha256, item.size) for item in seal.objects}
     segments = _segment_names(seal.ledger.segments)
     findings += _objects(reader, sealed, segments)
-    chain = list(_chain(reader, segments, seal))
-    findings += chain
+    findings += _named(seal, sealed)
+    findings += _chain(reader, segments, seal)
+    findings += _references(reader, segments, sealed)
     findings += _identity(reader, segments, seal, root)
+    verdicts = set()
     for name in reader.names():
         if name.endswith("/" + VERIFY_SEAL):
             findings += _verify_seal(reader, name.removesuffix(VERIFY_SEAL), seal, digest)
+            verdicts.add("sha256:" + hashlib.sha256(reader.read(name) or b"").hexdigest())
+    if verdict is not None and verdict not in verdicts:
+        findings.append(Finding(Kind.ANCHOR, "verify-*/" + VERIFY_SEAL, f"none has the digest {verdict}, which the anchor says"))
     return Report(root, seal.trial, seal.ledger.events, len(sealed), digest, findings)
 
 
@@ -125,8 +134,42 @@ def _objects(reader: Reader, sealed: Mapping[str, tuple[str, int]], segments: li
                 Kind.CHANGED, path, f"it is {found[1]} bytes of sha256 {found[0]}, sealed were {expected[1]} of {expected[0]}"
             )
     for name in reader.names():
-        if name != WORK_SEAL and name not in sealed and not name.startswith(("verify-", "control-")):
+        if name != WORK_SEAL and name not in sealed and not _VERIFIES.match(name):
             yield Finding(Kind.ADDED, name, "no seal covers it")
+
+
+def _named(seal: WorkSeal, sealed: Mapping[str, tuple[str, int]]) -> Iterator[Finding]:
+    """The files the seal names by digest are the ones it covers: others read them by that digest."""
+    for path, digest in (("run.json", seal.run), ("state.tar.zst", seal.state)):
+        covered = "sha256:" + sealed[path][0] if path in sealed else None
+        if digest is not None and covered != digest:
+            yield Finding(Kind.CHANGED, WORK_SEAL, f"it names {path} as {digest}, but covers {covered or 'no such file'}")
+
+
+def _references(reader: Reader, segments: list[str], sealed: Mapping[str, tuple[str, int]]) -> Iterator[Finding]:
+    """Every blob and snapshot the ledger tells of is covered by the seal."""
+    for segment in segments:
+        for number, line in enumerate((reader.read(segment) or b"").split(b"\n"), start=1):
+            for path, digest in _told(line):
+                if path not in sealed:
+                    yield Finding(Kind.MISSING, f"{segment}:{number}", f"it tells of {path}, which the seal does not cover")
+                elif sealed[path][0] != digest:
+                    yield Finding(Kind.CHANGED, path, f"it is sealed as {sealed[path][0]}, {segment}:{number} says {digest}")
+
+
+def _told(line: bytes) -> Iterator[tuple[str, str]]:
+    """(path, sha256) of the objects an event names; none for what this version cannot read."""
+    try:
+        event = EVENT.validate_json(line)
+        data = event.typed()
+    except ValidationError:
+        return
+    if isinstance(data, Snapshot):
+        yield f"snapshots/{event.seq}.tar.zst", data.sha256
+    for _, value in data or ():
+        for ref in value if isinstance(value, list) else (value,):
+            if isinstance(ref, BlobRef):
+                yield f"blobs/{ref.blob}", ref.blob
 
 
 def _chain(reader: Reader, segments: list[str], seal: WorkSeal) -> Iterator[Finding]:
@@ -143,13 +186,12 @@ def _chain(reader: Reader, segments: list[str], seal: WorkSeal) -> Iterator[Find
             broken = True
         for number, line in enumerate(data.split(b"\n")[: -1 if data.endswith(b"\n") else None], start=1):
             where = f"{segment}:{number}"
-            try:
-                event = json.loads(line)
-                seq, prev = event["seq"], event["prev"]
-            except (ValueError, KeyError, TypeError):
+            link = _link(line)
+            if link is None:
                 yield Finding(Kind.CHANGED, where, "the line is not an event")
                 previous, expected, broken = hashlib.sha256(line).hexdigest(), expected + 1, True
                 continue
+            seq, prev = link
             if seq > expected:
                 yield Finding(Kind.MISSING, where, f"event {expected} to {seq - 1} should stand before event {seq}")
                 broken = True
@@ -175,12 +217,24 @@ def _chain(reader: Reader, segments: list[str], seal: WorkSeal) -> Iterator[Find
         yield Finding(Kind.CHANGED, "ledger", "its last event is not the one that was sealed")
 
 
+def _link(line: bytes) -> tuple[int, str] | None:
+    """(seq, prev) of a line; None if it is not an event, whatever else it is."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict):
+        return None
+    seq, prev = event.get("seq"), event.get("prev")
+    return (seq, prev) if type(seq) is int and isinstance(prev, str) else None
+
+
 def _identity(reader: Reader, segments: list[str], seal: WorkSeal, root: str) -> Iterator[Finding]:
     first = reader.read(segments[0]) if segments else None
     try:
         data = json.loads(first.split(b"\n", 1)[0])["data"] if first else None
         opened = (data["ordinal"], data["attempt"], data["lockDigest"], data["sweepUid"]) if data else None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         opened = None
     trial = seal.trial
     if opened != (trial.ordinal, trial.attempt, trial.lock_digest, trial.sweep_uid):
@@ -204,6 +258,8 @@ def _verify_seal(reader: Reader, folder: str, work: WorkSeal, work_digest: str) 
         yield Finding(Kind.CHANGED, name, "its checksum is not that of its content")
     if seal.work_seal != work_digest or seal.trial != work.trial:
         yield Finding(Kind.SWAPPED, name, "it verified another work seal than the one beside it")
+    if not folder.endswith(f"-{seal.verify}/"):
+        yield Finding(Kind.SWAPPED, name, f"it is the seal of verify {seal.verify}")
     sealed = {item.path: (item.sha256, item.size) for item in seal.objects}
     for path, expected in sorted(sealed.items()):
         found = reader.sha256(folder + path)

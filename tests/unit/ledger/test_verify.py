@@ -89,10 +89,10 @@ def attempt(tmp_path: Path) -> Path:
     return seal_attempt(tmp_path / "store", tmp_path / "spool", 3)
 
 
-def check(attempt: Path, anchor: str | None = None) -> Report:
+def check(attempt: Path, anchor: str | None = None, verdict: str | None = None) -> Report:
     store = attempt.parents[2]
     root = attempt.relative_to(store).as_posix()
-    return verify_attempt(StoreReader(LocalStore(store), root), root, anchor)
+    return verify_attempt(StoreReader(LocalStore(store), root), root, anchor, verdict)
 
 
 def anchor_of(attempt: Path) -> str:
@@ -112,6 +112,15 @@ def segments(attempt: Path) -> list[Path]:
 
 def edit_lines(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
     path.write_bytes(b"".join(line + b"\n" for line in change(path.read_bytes().splitlines())))
+
+
+def sealed(attempt: Path) -> WorkSeal:
+    return WorkSeal.model_validate_json((attempt / "work-seal.json").read_bytes())
+
+
+def reseal(attempt: Path, change: dict[str, object]) -> None:
+    """A work seal that says something else and is whole."""
+    (attempt / "work-seal.json").write_bytes(sealed(attempt).model_copy(update=change).seal())
 
 
 CORRUPTIONS: dict[str, tuple[Callable[[Path], object], Kind, str]] = {
@@ -164,6 +173,43 @@ CORRUPTIONS: dict[str, tuple[Callable[[Path], object], Kind, str]] = {
         Kind.CHANGED,
         "verify-1/seal.json",
     ),
+    "a line with another number than a number": (
+        lambda a: segments(a)[1].write_bytes(
+            segments(a)[1].read_bytes().replace(b'"seq":', b'"seq":"', 1).replace(b',"t":', b'","t":', 1)
+        ),
+        Kind.CHANGED,
+        "000002.jsonl:1",
+    ),
+    "a line nested without end": (
+        lambda a: edit_lines(segments(a)[1], lambda lines: [b"[" * 200_000, *lines]),
+        Kind.CHANGED,
+        "000002.jsonl:1",
+    ),
+    "a first line nested without end": (
+        lambda a: edit_lines(segments(a)[0], lambda lines: [b"[" * 200_000, *lines]),
+        Kind.CHANGED,
+        "000001.jsonl:1",
+    ),
+    "a state of another digest than the one covered": (
+        lambda a: reseal(a, {"state": "sha256:" + "5" * 64}),
+        Kind.CHANGED,
+        "work-seal.json",
+    ),
+    "a run.json of another digest than the one covered": (
+        lambda a: reseal(a, {"run": "sha256:" + "5" * 64}),
+        Kind.CHANGED,
+        "work-seal.json",
+    ),
+    "a blob the ledger tells of left out of the seal": (
+        lambda a: [
+            reseal(a, {"objects": [o for o in sealed(a).objects if not o.path.startswith("blobs/")]}),
+            shutil.rmtree(a / "blobs"),
+        ],
+        Kind.MISSING,
+        "ledger/",
+    ),
+    "a file that only begins like a verify": (lambda a: (a / "verify-notes.json").write_bytes(b"x"), Kind.ADDED, "verify-notes"),
+    "a verify under another number": (lambda a: shutil.copytree(a / "verify-1", a / "verify-2"), Kind.SWAPPED, "verify-2/seal"),
     "a file beside the verdict": (lambda a: (a / "verify-1" / "x").write_bytes(b""), Kind.ADDED, "verify-1/x"),
 }
 
@@ -204,6 +250,37 @@ def test_everything_recomputed_fails_against_the_anchor(tmp_path: Path) -> None:
     forged = seal_attempt(tmp_path / "forged", tmp_path / "b", 3, text="forged")
     assert check(forged).ok
     assert [finding.kind for finding in check(forged, anchor).findings] == [Kind.ANCHOR]
+
+
+def test_a_verdict_recomputed_fails_against_its_anchor(attempt: Path) -> None:
+    """Whoever can write to the bucket can make a whole verify seal with another reward; the trial's status knows better."""
+    path = attempt / "verify-1" / "seal.json"
+    work, verdict = anchor_of(attempt), sha256_digest(path.read_bytes())
+    assert check(attempt, work, verdict).ok
+    path.write_bytes(VerifySeal.model_validate_json(path.read_bytes()).model_copy(update={"reward": "0"}).seal())
+    assert check(attempt, work).ok
+    assert [finding.kind for finding in check(attempt, work, verdict).findings] == [Kind.ANCHOR]
+
+
+def test_a_verify_that_was_killed_is_no_damage(attempt: Path) -> None:
+    (attempt / "verify-2").mkdir()
+    (attempt / "verify-2" / "verdict.json").write_bytes(b"{}")
+    assert check(attempt).ok
+
+
+@pytest.mark.parametrize("folder", ["sweeps/ledger/first-1", "ledger", "sweeps/ns/s-1/judgements/12345678/a.m/ledger"])
+def test_names_that_are_called_ledger_are_no_ledgers(tmp_path: Path, folder: str) -> None:
+    store = LocalStore(tmp_path)
+    for name in (
+        "sweep.json",
+        "group-1.json",
+        "trials/00000/attempt-1/ledger/000001.jsonl",
+        "trials/00001/attempt-2/work-seal.json",
+    ):
+        store.put_once(f"{folder}/{name}", b"{}\n")
+    found = [f"{folder}/trials/00000/attempt-1", f"{folder}/trials/00001/attempt-2"]
+    assert attempts_below(store, "") == attempts_below(store, folder + "/trials") == found
+    assert attempts_below(store, found[0] + "/ledger") == found[:1]
 
 
 def test_the_checksum_is_the_one_the_seal_model_makes() -> None:
