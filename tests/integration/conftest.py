@@ -1,6 +1,6 @@
 """A real etcd + kube-apiserver (and, when asked for, kube-controller-manager) as plain processes on free loopback ports.
 
-Binaries: ``REALCLI_BIN``, else ``${REALCLI_CACHE:-~/.cache/realcli}/kind/bin``. Everything a server writes lies in a
+Binaries: ``REALCLI_BIN``, else ``${REALCLI_CACHE:-~/.cache/realcli}/bin``. Everything a server writes lies in a
 temporary directory; processes are ended by pid.
 """
 
@@ -38,7 +38,7 @@ NAMESPACES = ("one", "two")
 def binary(name: str) -> Path:
     """Where a control plane binary is; skips the test with instructions if it is nowhere."""
     cache = Path(os.environ.get("REALCLI_CACHE", Path.home() / ".cache" / "realcli"))
-    folder = Path(os.environ["REALCLI_BIN"]) if "REALCLI_BIN" in os.environ else cache / "kind" / "bin"
+    folder = Path(os.environ["REALCLI_BIN"]) if "REALCLI_BIN" in os.environ else cache / "bin"
     path = folder / name
     if not os.access(path, os.X_OK):
         pytest.skip(f"{path} is missing: build the control plane binaries or set REALCLI_BIN to their folder")
