@@ -11,7 +11,7 @@ from realcli.api.sweep import SweepStatus
 from realcli.api.trial import TrialStatus
 from realcli_operator.faults import FaultPoint, Faults
 from realcli_operator.kube.api import KubeApi, Regarding
-from realcli_operator.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, TransientError
+from realcli_operator.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Stale, TransientError
 from realcli_operator.kube.lister import Happened, Sink
 from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST, API_VERSION
 from realcli_operator.kube.store import Store
@@ -22,10 +22,19 @@ log = structlog.get_logger(__name__)
 
 V = TypeVar("V", bound=ObjectView)
 TERMINATING: Final = "because it is being terminated"
+NOT_PERMITTED: Final = " cannot create resource "
+"""In the words of the authorizer; admission and quota say other things."""
 
 
 class Refused(Exception):
-    """The API server will not have the object, or one of that name is somebody else's; the message is for a person."""
+    """The API server will not have the object, or one of that name is somebody else's; the message is for a person.
+
+    ``ours``: the operator itself lacks the permission; no fault of the object, which may wait for it.
+    """
+
+    def __init__(self, message: str, *, ours: bool = False) -> None:
+        super().__init__(message)
+        self.ours = ours
 
 
 class StillDeleting(TransientError):
@@ -83,11 +92,15 @@ class Executor:
     # -- status
 
     async def write_trial_status(self, trial: TrialView, status: TrialStatus) -> bool:
-        """The whole status; False if the trial is gone."""
+        """The whole status; False if the trial is gone. `Stale` if another operator was faster: what it wrote is taken
+        over, and decided about next."""
         try:
             self._took(await self.api.apply_trial_status(trial, status.dump()))
         except (NotFound, Conflict):
             return False
+        except Stale:
+            self._took(await self.api.get_trial(trial.namespace, trial.name))
+            raise
         self._faults.reached(FaultPoint.STATUS)
         return True
 
@@ -148,11 +161,14 @@ async def _ensure(
     except (Forbidden, Invalid) as error:
         if TERMINATING in error.message:
             raise StillDeleting(error.message, status=error.status, reason=error.reason) from error
-        raise Refused(f"the API server refuses {where}: {error.message}") from error
+        ours = error.status == 401 or NOT_PERMITTED in error.message
+        raise Refused(f"the API server refuses {where}: {error.message}", ours=ours) from error
     wanted = metadata["ownerReferences"][0]
     if found.owner_uid != wanted["uid"]:
         if found.deleting:
             raise StillDeleting(f"{where} of uid {found.uid} is being deleted")
+        if found.owner_name == wanted["name"]:
+            raise StillDeleting(f"{where} is that of an earlier {wanted['kind']} {wanted['name']} and waits for its deletion")
         belongs = f"belongs to {found.owner_name}" if found.owner_name else "has no owner"
         raise Refused(
             f"{where} exists and is not ours: it {belongs}, not to {wanted['kind']} {wanted['name']}; delete or rename it"

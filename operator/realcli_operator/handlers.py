@@ -7,7 +7,7 @@ from datetime import datetime
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform
 from realcli.api.sweep import SweepSpec
-from realcli_operator.execute import Executor, Refused
+from realcli_operator.execute import Executor, Refused, StillDeleting
 from realcli_operator.faults import FaultPoint
 from realcli_operator.kube.names import Key, trial_key
 from realcli_operator.kube.queue import KeyedQueue
@@ -25,6 +25,8 @@ from realcli_operator.reconcile.trial import decide_trial
 
 BLOCKED_AGAIN = 60.0
 """Seconds until a refused creation is tried again: a foreign object may have been deleted, a quota raised."""
+DELETING_AGAIN = 10.0
+"""Seconds until the garbage collector is looked after that has not removed what an earlier object of a name owned."""
 _JOB_FAULTS = {Task.JUDGE: FaultPoint.JUDGE_JOB, Task.REPORT: FaultPoint.REPORT}
 
 
@@ -57,10 +59,12 @@ class TrialReconciler:
                 manifest = trial_pod(context, facts.spec, facts.trial.name, facts.trial.uid, plan.create)
                 await self._executor.create_pod(manifest)
             except (Refused, BuildError) as error:
-                verifying = plan.create.verify > 0
+                # What is sealed is not lost to a refusal, and nothing is lost to one that is meant for the operator.
+                waits = plan.create.verify > 0 or (isinstance(error, Refused) and error.ours)
                 now, generation = self._observer.clock.now(), facts.trial.generation
-                status = refused(facts.status, str(error), now, generation, verifying=verifying)
-                again = BLOCKED_AGAIN if verifying else None
+                status = refused(facts.status, str(error), now, generation, final=not waits)
+                status = status if status != facts.status else None
+                again = BLOCKED_AGAIN if waits else None
         if status is not None and not await self._executor.write_trial_status(facts.trial, status):
             return Done()
         for removal in plan.delete:
@@ -88,12 +92,19 @@ class SweepReconciler:
     async def execute(self, key: Key, observed: SweepFacts, plan: SweepPlan) -> Done:
         """Jobs, plan, Trials, admission, then status."""
         memory = self._observer.memory(observed.sweep.uid)
-        status, again = plan.status, plan.requeue_after
+        status, again, events = plan.status, plan.requeue_after, plan.events
         try:
             await self._write(key, observed, plan)
-        except (Refused, BuildError) as error:
-            status, again = blocked(observed, str(error), self._observer.clock.now()), BLOCKED_AGAIN
+        except (Refused, BuildError, StillDeleting) as error:
+            reason, text = "ConfigurationError", str(error)
+            again = BLOCKED_AGAIN
+            if isinstance(error, StillDeleting):
+                reason, text, again = "StillDeleting", error.message, DELETING_AGAIN
+            # Without a stored plan nothing that this step wanted to say is true yet; with it the counters are.
+            told = observed.status if observed.plan is None else status or observed.status
+            status = blocked(observed, told, reason, text, self._observer.clock.now())
             status = status if status != observed.status else None
+            events = ()  # they come with the step that goes through
         memory.grants = plan.grants
         for name in plan.wake:
             self._queue.add(trial_key(key.namespace, name))
@@ -106,7 +117,7 @@ class SweepReconciler:
             if not await self._executor.write_sweep_status(observed.sweep, status):
                 return Done()
             memory.last_write = self._observer.clock.now()
-        await self._executor.tell("BenchmarkSweep", observed.sweep, plan.events)
+        await self._executor.tell("BenchmarkSweep", observed.sweep, events)
         return Done(again)
 
     async def _write(self, key: Key, observed: SweepFacts, plan: SweepPlan) -> None:

@@ -97,7 +97,8 @@ class KubeApi(Protocol):
         ...
 
     async def apply_trial_status(self, trial: ObjectView, status: Json) -> TrialView:
-        """Write the whole status (nothing is merged); `NotFound`/`Conflict` if the object of that uid is gone."""
+        """Write the whole status (nothing is merged) of the Trial as it was read: `NotFound`/`Conflict` if the object of
+        that uid is gone, `Stale` if it has changed meanwhile. A status that is there already is success."""
         ...
 
     async def apply_sweep_status(self, sweep: ObjectView, status: Json) -> SweepView:

@@ -10,7 +10,7 @@ import orjson
 
 from realcli_operator.kube.api import Page, Regarding
 from realcli_operator.kube.clock import Clock, SystemClock
-from realcli_operator.kube.errors import AlreadyExists, Conflict, Gone, Invalid, NotFound
+from realcli_operator.kube.errors import AlreadyExists, Conflict, Gone, Invalid, NotFound, Stale
 from realcli_operator.kube.names import FIELD_MANAGER, RESOURCES, Kind, Resource
 from realcli_operator.kube.project import config_map_view, job_view, pod_view, project, sweep_view, trial_view
 from realcli_operator.kube.source import HttpSource, WatchSource
@@ -94,7 +94,8 @@ class KubeClient:
 
     async def apply_trial_status(self, trial: ObjectView, status: Json) -> TrialView:
         """See `KubeApi`."""
-        return trial_view(await self._apply_status(RESOURCES[Kind.TRIAL], trial, status))
+        unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": str(trial.resource_version)}
+        return trial_view(await self._apply_status(RESOURCES[Kind.TRIAL], trial, status, unchanged))
 
     async def apply_sweep_status(self, sweep: ObjectView, status: Json) -> SweepView:
         """See `KubeApi`."""
@@ -147,14 +148,15 @@ class KubeClient:
             return False
         return True
 
-    async def _apply_status(self, resource: Resource, target: ObjectView, status: Json) -> Json:
+    async def _apply_status(self, resource: Resource, target: ObjectView, status: Json, *tests: Json) -> Json:
         """Replace the status if the object is the one we decided about.
 
         Server-side apply cannot say that: a uid in an applied configuration is ignored on ``/status`` of a custom
-        resource, and a resourceVersion would conflict with our own writes that have not come back yet.
+        resource.
         """
         body = [
             {"op": "test", "path": "/metadata/uid", "value": target.uid},
+            *tests,
             {"op": "add", "path": "/status", "value": status},
         ]
         try:
@@ -169,10 +171,14 @@ class KubeClient:
         except Invalid:
             # A failed test and a status that breaks the schema are both 422.
             live = await self._get(resource.kind, target.namespace, target.name)
-            if live["metadata"]["uid"] == target.uid:
+            where = f"{resource.api_kind} {target.namespace}/{target.name}"
+            if live["metadata"]["uid"] != target.uid:
+                raise Conflict(f"{where} is another object: not uid {target.uid}", status=409, reason="Conflict") from None
+            if not tests or live["metadata"]["resourceVersion"] == str(target.resource_version):
                 raise
-            message = f"{resource.api_kind} {target.namespace}/{target.name} is another object: not uid {target.uid}"
-            raise Conflict(message, status=409, reason="Conflict") from None
+            if live.get("status") == status:  # our own first try, whose answer was lost
+                return live
+            raise Stale(f"{where} has changed since it was read", status=409, reason="Conflict") from None
         return _object(raw)
 
     async def _json(self, method: str, path: str, resource: str, body: Any = None, query: dict[str, str] | None = None) -> Json:

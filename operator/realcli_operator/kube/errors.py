@@ -38,6 +38,10 @@ class Conflict(KubeError):
     """409 Conflict: the object (its uid or resourceVersion) is not the one that was meant."""
 
 
+class Stale(TransientError):
+    """The object has changed since it was read: look again, then decide."""
+
+
 class AlreadyExists(KubeError):
     """409 AlreadyExists: an object of that name is there; read it back and compare uid and spec."""
 

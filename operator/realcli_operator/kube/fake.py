@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from realcli_operator.kube.clock import Clock, SystemClock
-from realcli_operator.kube.errors import AlreadyExists, Conflict, Gone, Invalid, KubeError, NotFound
+from realcli_operator.kube.errors import AlreadyExists, Conflict, Gone, Invalid, KubeError, NotFound, Stale
 from realcli_operator.kube.names import RESOURCES, Kind
 from realcli_operator.kube.source import RawPage
 from realcli_operator.kube.views import Json
@@ -129,13 +129,17 @@ class FakeCluster:
         """Replace the whole status, as the kubelet or the Job controller would; not counted as a call."""
         return self.update(kind, namespace, name, lambda raw: raw.update(status=copy.deepcopy(dict(status))))
 
-    def apply_status(self, kind: str, namespace: str, name: str, uid: str, status: Json) -> dict[str, Any]:
-        """Replace the status; changes nothing (not even the version) if nothing changes."""
+    def apply_status(
+        self, kind: str, namespace: str, name: str, uid: str, status: Json, version: int | None = None
+    ) -> dict[str, Any]:
+        """Replace the status, if given that of ``version``; changes nothing (not even the version) if nothing changes."""
         self.called("apply_status", kind, namespace, name)
         live = self._find(kind, namespace, name)
         if live["metadata"]["uid"] != uid:
             raise Conflict(f'{kind} "{name}" is another object: not uid {uid}', status=409, reason="Conflict")
         if status != live.get("status", {}):
+            if version is not None and live["metadata"]["resourceVersion"] != str(version):
+                raise Stale(f'{kind} "{name}" has changed since it was read', status=409, reason="Conflict")
             self._store("MODIFIED", kind, {**copy.deepcopy(live), "status": copy.deepcopy(dict(status))})
         return copy.deepcopy(self._find(kind, namespace, name))
 

@@ -86,11 +86,12 @@ class FakeKubeApi:
 
     async def apply_trial_status(self, trial: ObjectView, status: Json) -> TrialView:
         """See `KubeApi`."""
-        return trial_view(self._apply(Kind.TRIAL, trial, status))
+        version = trial.resource_version
+        return trial_view(self.cluster.apply_status(Kind.TRIAL, trial.namespace, trial.name, trial.uid, status, version))
 
     async def apply_sweep_status(self, sweep: ObjectView, status: Json) -> SweepView:
         """See `KubeApi`."""
-        return sweep_view(self._apply(Kind.SWEEP, sweep, status))
+        return sweep_view(self.cluster.apply_status(Kind.SWEEP, sweep.namespace, sweep.name, sweep.uid, status))
 
     async def list_pages(
         self, kind: Kind, namespace: str | None = None, label_selector: str | None = None
@@ -121,6 +122,3 @@ class FakeKubeApi:
         except NotFound:
             return False
         return True
-
-    def _apply(self, kind: Kind, target: ObjectView, status: Json) -> Json:
-        return self.cluster.apply_status(kind, target.namespace, target.name, target.uid, status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from realcli.api.termination import Result, Termination, parse_termination
 from realcli_operator.kube.views import ContainerState, PodView
@@ -57,7 +58,7 @@ def job_state(facts: JobFacts, container: str, now: datetime, policy: Policy, *,
         condition = job.condition("Failed")
         since = condition.last_transition_time if condition is not None else None
         last = describe(pods[-1]) if pods else "no pod is left to say why"
-        said = parse_termination(_message(pods[-1], container)) if pods else None
+        said = _message(pods[-1], container) if pods else None
         if said is not None and said.result is Result.REFUSED:
             return Done(said, pods[-1].name, since)
         reason = f"{condition.reason}: {condition.message}" if condition is not None else "failed"
@@ -73,7 +74,7 @@ def _completed(facts: JobFacts, pods: list[PodView], container: str, now: dateti
     if not pods:
         left = policy.job_pod_grace - (now - ended).total_seconds() if ended is not None else policy.job_pod_grace
         return Running(again=left) if left > 0 else Gone()
-    message = parse_termination(_message(pods[-1], container))
+    message = _message(pods[-1], container)
     if message is None:
         return Lost(f"Job {job.name} left no readable termination message", ended)
     return Done(message, pods[-1].name, ended)
@@ -109,6 +110,12 @@ def _blocked(pod: PodView, trouble: Trouble) -> tuple[str, str]:
     return trouble.outcome, f"pod {pod.name}: {trouble.message}"
 
 
-def _message(pod: PodView, container: str) -> str:
+def _message(pod: PodView, container: str) -> Termination | None:
     main = pod.container(container)
-    return main.message if main is not None and main.state is ContainerState.TERMINATED else ""
+    return _parsed(main.message) if main is not None and main.state is ContainerState.TERMINATED else None
+
+
+@lru_cache(maxsize=8192)
+def _parsed(text: str) -> Termination | None:
+    """Each step looks at every judge Job again: thousands of messages that never change."""
+    return parse_termination(text)

@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from realcli.api.outcomes import BY_REASON, Phase, is_valid
 from realcli.api.termination import Result, Termination, parse_termination
 from realcli.api.trial import TrialStatus
+from realcli.storage.paths import SweepPaths
 from realcli_operator.kube.views import PodView
 from realcli_operator.reconcile.conditions import rfc3339, with_condition
-from realcli_operator.reconcile.podends import AGENT_SIDE, session_message
+from realcli_operator.reconcile.facts import TrialFacts
+from realcli_operator.reconcile.names import work_pod
+from realcli_operator.reconcile.podends import AGENT_SIDE, has_started, session_message
 
 MAX_MESSAGE: Final = 2048
+MAX_REWARD: Final = 32
+KILLED: Final = frozenset({"AgentOutOfMemory", "AgentDiskLimit"})
+"""Ends that only the operator sees (OOMKilled, the kubelet's eviction message) …"""
+SEEN_AS: Final = frozenset({"RunnerLost", "AgentCrashed"})
+"""… and what the session, which cannot see why, calls them."""
 
 
-def refused(status: TrialStatus, message: str, now: datetime, generation: int, *, verifying: bool) -> TrialStatus:
+def refused(status: TrialStatus, message: str, now: datetime, generation: int, *, final: bool) -> TrialStatus:
     """The status of a trial whose pod the API server (or a foreign object of that name) does not allow.
 
-    It ends the trial, but for a verify pod: the work is sealed, and whoever removes the cause gets its verdict.
+    ``final`` ends the trial; else it waits for whoever removes the cause.
     """
-    if verifying:
+    if not final:
         conditions = with_condition(status.conditions, "Running", "False", "ConfigurationError", message, now, generation)
         return status.model_copy(update={"conditions": conditions, "message": message[:MAX_MESSAGE]})
     return ended(status, Phase.INVALID, "ConfigurationError", message, now, generation)
+
+
+def began(facts: TrialFacts, attempt: int, now: datetime) -> TrialStatus:
+    """The first status of an attempt: what the last one left is gone but for the counts."""
+    generation = facts.trial.generation
+    root = SweepPaths(facts.plan.root).attempt(facts.spec.ordinal, attempt)
+    return TrialStatus(
+        phase=Phase.WORKING,
+        observed_generation=generation,
+        conditions=with_condition((), "Running", "True", "Working", "", now, generation),
+        attempt=attempt,
+        invalid_attempts=facts.status.invalid_attempts,
+        last_invalid_reason=facts.status.last_invalid_reason,
+        pod=work_pod(facts.trial.name, attempt),
+        ledger_uri=f"s3://{facts.sweep.storage.bucket}/{root.ledger}",
+        egress=facts.plan.egress,
+    )
 
 
 def ended(status: TrialStatus, phase: Phase, reason: str, message: str, now: datetime, generation: int) -> TrialStatus:
@@ -46,10 +72,48 @@ def ended(status: TrialStatus, phase: Phase, reason: str, message: str, now: dat
 
 def placed(status: TrialStatus, pod: PodView) -> TrialStatus:
     """Where and since when it ran; written with the next status, not for its own sake."""
-    started = next((c.started_at for c in pod.containers if c.name in AGENT_SIDE and c.started_at), pod.start_time)
+    started = next((c.started_at for c in pod.containers if c.name in AGENT_SIDE and has_started(c)), pod.start_time)
     return status.model_copy(
         update={"node": pod.node or status.node, "started_at": rfc3339(started) if started else status.started_at}
     )
+
+
+def work_ended(status: TrialStatus, reason: str, message: str | None) -> TrialStatus:
+    """How the work pod ended, kept until the verifier has spoken."""
+    return status.model_copy(update={"work_end": reason, "message": (message or "")[:MAX_MESSAGE] or None})
+
+
+def troubled(status: TrialStatus, word: str, message: str, now: datetime, generation: int) -> TrialStatus:
+    """A pod that waits for something; the transition time of ``Running`` says since when."""
+    conditions = with_condition(status.conditions, "Running", "False", word, message, now, generation)
+    return status.model_copy(update={"conditions": conditions, "message": message[:MAX_MESSAGE]})
+
+
+def verdict_of(status: TrialStatus, message: Termination) -> TrialStatus | str:
+    """The status with the verdict's facts, `work_end` and `reason` included; or why the verdict cannot be one."""
+    known = status.work_seal_digest
+    if message.reason not in BY_REASON or not is_valid(message.reason) or not _is_reward(message.reward):
+        return f"the verdict is not one of the table: reason {message.reason}, reward {message.reward}"
+    if known is not None and message.work_seal not in (None, known):
+        return f"verified work seal {message.work_seal}, but {known} is anchored"
+    seen = status.work_end if status.work_end is not None and is_valid(status.work_end) else None
+    update = {
+        "reason": seen if seen in KILLED and message.reason in SEEN_AS else message.reason,
+        "work_end": seen or message.work_end or message.reason,
+        "work_seal_digest": known or message.work_seal,
+        "seal_digest": message.seal,
+        "reward": message.reward,
+        "checks": message.checks,
+    }
+    return carried(status, message).model_copy(update=update)
+
+
+def _is_reward(text: str | None) -> bool:
+    """A finite decimal that the status can hold: what is none is never counted."""
+    try:
+        return text is not None and len(text) <= MAX_REWARD and Decimal(text).is_finite()
+    except InvalidOperation:
+        return False
 
 
 def work_message(pod: PodView) -> Termination | None:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from realcli.api.outcomes import Effect, effect_of
 from realcli_operator.kube.views import ContainerState, ContainerView, PodView
 from realcli_operator.reconcile.policy import Policy
 
@@ -45,6 +46,10 @@ _WAITING: Final = MappingProxyType(
         "CreateContainerConfigError": ("ConfigurationError", Grace.CONFIG),
     }
 )
+
+_NOT_STARTED: Final = frozenset(("StartError", "ContainerCannotRun"))
+_UNKNOWN: Final = "ContainerStatusUnknown"
+"""The kubelet lost sight of a container that may have run for hours; such an end has no times."""
 
 _DISRUPTIONS: Final = MappingProxyType(
     {
@@ -90,9 +95,16 @@ def session_message(pod: PodView) -> str:
     return session.message if session is not None and session.state is ContainerState.TERMINATED else ""
 
 
+def is_fault(reason: str) -> bool:
+    """Whether a verify pod that ended so may be the verifier's, the task's or the state's fault: all but what the cluster
+    or storage did to it. A session that died is: it may die of what it restores."""
+    effect = effect_of(reason)
+    return effect in (Effect.VERIFIED, Effect.AGENT) or reason in {"SessionLost", "VerifierFault"}
+
+
 def has_started(container: ContainerView | None) -> bool:
-    """Whether it runs or ran."""
-    return container is not None and container.started_at is not None
+    """Whether it runs or ran. A container that the runtime could not start has ended, with a start in 1970."""
+    return container is not None and container.started_at is not None and container.started_at.year > 1970
 
 
 def all_started(pod: PodView) -> bool:
@@ -101,8 +113,13 @@ def all_started(pod: PodView) -> bool:
 
 
 def may_have_sealed(pod: PodView) -> bool:
-    """Whether there may be a seal: the session ran beside the agent."""
-    return has_started(pod.container(SESSION)) and any(has_started(pod.container(name)) for name in AGENT_SIDE)
+    """Whether there may be a seal: the session ran, or may have run, beside the agent."""
+
+    def may_have_run(name: str) -> bool:
+        container = pod.container(name)
+        return has_started(container) or (container is not None and container.reason == _UNKNOWN)
+
+    return may_have_run(SESSION) and any(may_have_run(name) for name in AGENT_SIDE)
 
 
 def scheduled_at(pod: PodView) -> datetime | None:
@@ -126,6 +143,9 @@ def trouble_of(pod: PodView) -> Trouble | None:
             outcome, grace = _WAITING[container.reason]
             message = f"container {container.name}: {container.reason}: {container.message}"
             return Trouble(outcome, container.reason, message, grace)
+        if container.state is ContainerState.TERMINATED and container.reason in _NOT_STARTED:
+            message = f"container {container.name} could not be started: {container.reason}: {container.message}"
+            return Trouble("SetupTimeout", container.reason, message, Grace.NONE)
     return None
 
 
@@ -148,7 +168,7 @@ def end_of(pod: PodView) -> End:
     """How a finished pod ended that left no readable message."""
     facts = describe(pod)
     if pod.reason == "Evicted":
-        return End(_eviction(pod.message), facts)
+        return End(_eviction(pod), facts)
     taken = disruption(pod)
     if taken is not None:
         return End(taken, facts)
@@ -171,6 +191,13 @@ def end_of(pod: PodView) -> End:
     return End("SessionLost", facts)
 
 
+def verify_end(pod: PodView) -> str:
+    """How a verify pod ended by the facts alone; one that was being deleted (by hand, as we do so only after its end is
+    written down) was taken back."""
+    reason = end_of(pod).reason
+    return "PodLost" if pod.deleting and is_fault(reason) else reason
+
+
 def describe(pod: PodView) -> str:
     """The facts in a line: pod, node, reasons, every container's end."""
     parts = [f"pod {pod.name} {pod.phase or 'Unknown'}"]
@@ -189,10 +216,10 @@ def describe(pod: PodView) -> str:
     return "; ".join([" ".join(parts[:2]), *parts[2:]])
 
 
-def _eviction(message: str) -> str:
+def _eviction(pod: PodView) -> str:
     """Own limit (of the agent's side or the session's), or the node's sake."""
     for pattern in _OWN_LIMIT:
-        match = pattern.search(message)
+        match = pattern.search(pod.message)
         if match is None:
             continue
         named = match.groupdict()
@@ -200,11 +227,13 @@ def _eviction(message: str) -> str:
             return "SessionLost"
         if "volume" in named and named["volume"] not in AGENT_VOLUMES:
             return "SessionLost"
+        if not any(has_started(pod.container(name)) for name in AGENT_SIDE):
+            return "SessionLost"  # nothing of the agent existed that could have done it
         return "AgentDiskLimit"
     return "NodePressure"
 
 
 def _by_kubelet(pod: PodView) -> str:
     if pod.reason == "Evicted":
-        return _eviction(pod.message)
+        return _eviction(pod)
     return "Preempted" if pod.reason == "Preempting" else "Drained"

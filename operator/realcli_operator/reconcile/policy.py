@@ -38,6 +38,8 @@ class Policy:
     """A Job may have no pod for this long before a condition says so."""
     plan_limit: float = 1800.0
     """A planning container may run for this long."""
+    job_limit: float = 6 * 3600.0
+    """A judging or reporting container may run for this long; then its run is lost."""
     status_interval: float = 5.0
     """Between two writes of a sweep's counters."""
 

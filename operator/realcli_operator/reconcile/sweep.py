@@ -30,11 +30,12 @@ def decide_sweep(facts: SweepFacts, now: datetime, policy: Policy | None = None)
     return _Step(facts, now, policy or Policy()).decide()
 
 
-def blocked(facts: SweepFacts, message: str, now: datetime) -> SweepStatus:
-    """The status of a sweep that the API server refused an object, or that met a foreign one of its name."""
-    step = _Step(facts, now, Policy())
-    step.condition("Ready", "False", "ConfigurationError", message)
-    return step.status
+def blocked(facts: SweepFacts, status: SweepStatus, reason: str, message: str, now: datetime) -> SweepStatus:
+    """``status``, of a sweep that the API server refused an object, or that met a foreign or earlier one of its name."""
+    conditions = find(facts.status.conditions, "Ready"), *without(status.conditions, "Ready")
+    known = [condition for condition in conditions if condition is not None]
+    generation = facts.sweep.generation
+    return status.model_copy(update={"conditions": with_condition(known, "Ready", "False", reason, message, now, generation)})
 
 
 @dataclass
@@ -62,6 +63,7 @@ class _Step:
         self.status = facts.status
         self.draft = _Draft(grants=facts.granted)
         self.blocked: tuple[str, str] | None = None  # why a judge or report pod does not start
+        self.failing = False  # whether something of this step cannot go on without a person
 
     def decide(self) -> SweepPlan:
         if self.facts.sweep.deleting or is_true(self.facts.status.conditions, "Complete"):
@@ -201,6 +203,8 @@ class _Step:
         self._counted(plan, rows, judged)
         if judged == plan.groups:
             self._reporting(plan)
+        if not self.failing:  # whoever deletes a failed Job lets it run again
+            self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Failed")})
         self._show_plan(plan)
 
     def _judging(self, plan: FrozenPlan, rows: dict[int, Row]) -> int:
@@ -212,7 +216,7 @@ class _Step:
             if job is None:
                 new.append(group)
                 continue
-            state = job_state(job, Task.JUDGE, self.now, self.policy)
+            state = job_state(job, Task.JUDGE, self.now, self.policy, limit=self.policy.job_limit)
             if isinstance(state, Running):
                 running += 1
                 self.draft.delays.append(state.again)
@@ -243,7 +247,7 @@ class _Step:
             if not self.facts.spec.suspend:
                 self.draft.create_jobs.append(JobIntent(Task.REPORT))
             return
-        state = job_state(job, Task.REPORT, self.now, self.policy)
+        state = job_state(job, Task.REPORT, self.now, self.policy, limit=self.policy.job_limit)
         if isinstance(state, Running):
             self.draft.delays.append(state.again)
             self.blocked = state.blocked
@@ -262,7 +266,6 @@ class _Step:
         self.condition("Complete", "True", reason, text)
         self.status = self.status.model_copy(
             update={
-                "conditions": without(self.status.conditions, "Failed"),
                 "report_uri": message.uri,
                 "scores": message.scores[:50],
                 **_columns(message.scores),
@@ -280,6 +283,7 @@ class _Step:
         self.status = self.status.model_copy(update={"conditions": conditions})
 
     def _failed(self, reason: str, message: str) -> None:
+        self.failing = True
         if not is_true(self.status.conditions, "Failed"):
             self.draft.events.append(Note("Warning", reason, message))
         self.condition("Failed", "True", reason, message)

@@ -14,12 +14,24 @@ from realcli.api.base import seconds
 from realcli.api.outcomes import BY_REASON, Effect, Phase, effect_of, is_valid
 from realcli.api.termination import Result, Termination, parse_termination
 from realcli.api.trial import TrialStatus
-from realcli.storage.paths import SweepPaths
 from realcli_operator.kube.views import ContainerState, PodView
 from realcli_operator.reconcile.conditions import find, rfc3339, with_condition
 from realcli_operator.reconcile.facts import TrialFacts
 from realcli_operator.reconcile.names import PodNumbers, pod_numbers, verify_pod, work_pod
-from realcli_operator.reconcile.outcome import MAX_MESSAGE, carried, ended, ended_well, placed, work_message
+from realcli_operator.reconcile.outcome import (
+    KILLED,
+    MAX_MESSAGE,
+    SEEN_AS,
+    began,
+    carried,
+    ended,
+    ended_well,
+    placed,
+    troubled,
+    verdict_of,
+    work_ended,
+    work_message,
+)
 from realcli_operator.reconcile.plans import Note, PodIntent, Removal, TrialPlan, earliest
 from realcli_operator.reconcile.podends import (
     SESSION,
@@ -27,19 +39,16 @@ from realcli_operator.reconcile.podends import (
     describe,
     disruption,
     end_of,
+    is_fault,
     may_have_sealed,
     out_of_memory,
     scheduled_at,
     session_message,
     trouble_of,
     unscheduled_because,
+    verify_end,
 )
 from realcli_operator.reconcile.policy import Policy, backoff
-
-KILLED = frozenset({"AgentOutOfMemory", "AgentDiskLimit"})
-"""Ends that only the operator sees (OOMKilled, the kubelet's eviction message) …"""
-SEEN_AS = frozenset({"RunnerLost", "AgentCrashed"})
-"""… and what the session, which cannot see why, calls them."""
 
 
 def decide_trial(facts: TrialFacts, now: datetime, policy: Policy | None = None) -> TrialPlan:
@@ -65,7 +74,7 @@ class _Step:
             return TrialPlan(delete=self._removals(self.facts.pods, doomed=True))
         newest = max((numbers.attempt for numbers in self._numbers()), default=0)
         if newest > status.attempt:
-            status = self._began(status, newest)
+            status = began(self.facts, newest, self.now)
         elif status.phase in (Phase.PENDING, Phase.QUEUED):
             return self._between_attempts(status)
         last = max((n.verify for n in self._numbers() if n.attempt == status.attempt), default=0)
@@ -92,32 +101,13 @@ class _Step:
         if wait > 0:
             return TrialPlan(delete=removals, requeue_after=wait)
         if self.facts.sweep.suspend:
-            return TrialPlan(delete=removals, status=self._held(status, "Suspended"))
+            held = status.model_copy(update={"reason": "Suspended", "observed_generation": self.generation})
+            return TrialPlan(delete=removals, status=held if status.reason != "Suspended" else None)
         if not self.facts.granted:
             unheld = status.model_copy(update={"reason": None}) if status.reason == "Suspended" else None
             return TrialPlan(delete=removals, status=unheld)
         attempt = status.attempt + 1
-        return TrialPlan(PodIntent(attempt), removals, self._began(status, attempt))
-
-    def _held(self, status: TrialStatus, reason: str) -> TrialStatus | None:
-        if status.reason == reason:
-            return None
-        return status.model_copy(update={"reason": reason, "observed_generation": self.generation})
-
-    def _began(self, status: TrialStatus, attempt: int) -> TrialStatus:
-        """The first status of an attempt: what the last one left is gone but for the counts."""
-        root = SweepPaths(self.facts.plan.root).attempt(self.facts.spec.ordinal, attempt)
-        return TrialStatus(
-            phase=Phase.WORKING,
-            observed_generation=self.generation,
-            conditions=with_condition((), "Running", "True", "Working", "", self.now, self.generation),
-            attempt=attempt,
-            invalid_attempts=status.invalid_attempts,
-            last_invalid_reason=status.last_invalid_reason,
-            pod=work_pod(self.name, attempt),
-            ledger_uri=f"s3://{self.facts.sweep.storage.bucket}/{root.ledger}",
-            egress=self.facts.plan.egress,
-        )
+        return TrialPlan(PodIntent(attempt), removals, began(self.facts, attempt, self.now))
 
     # -- working
 
@@ -128,7 +118,7 @@ class _Step:
             if name not in self.facts.absent:
                 return TrialPlan(requeue_after=1.0)
             message = f"pod {name} is gone and left no message"
-            return self._verify(self._work_ended(status, status.work_end or "PodLost", status.message or message), None)
+            return self._verify(work_ended(status, status.work_end or "PodLost", status.message or message), None)
         if pod.finished:
             return self._work_done(placed(status, pod), pod)
         return self._unfinished(status, pod)
@@ -137,21 +127,22 @@ class _Step:
         message = work_message(pod)
         end = end_of(pod)
         if message is not None and message.reason is not None:
-            status = carried(status, message)
             if message.result is Result.WORK_SEALED:
-                killed = out_of_memory(pod) and message.reason in SEEN_AS
-                reason = "AgentOutOfMemory" if killed else message.reason
-                return self._verify(self._work_ended(status, reason, message.message), message.seal)
+                seen = "AgentOutOfMemory" if out_of_memory(pod) else end.reason
+                reason = seen if seen in KILLED and message.reason in SEEN_AS else message.reason
+                return self._verify(work_ended(carried(status, message), reason, message.message), message.seal)
+            if message.reason == "StorageUnavailable":
+                # The seal may be there all the same: stored by an answer that got lost, or by a pod of this very name
+                # that vanished before any status knew it. It is the truth; without one the attempt ends as it says.
+                return self._verify(work_ended(status, message.reason, message.message), None)
+            status = carried(status, message)
             if message.reason != "SessionLost":
                 return self._attempt_over(status, message.reason, message.message or describe(pod))
             # A session that was told to end says no more than that; the pod says why.
             return self._attempt_over(status, end.reason, end.message)
         if may_have_sealed(pod):
-            return self._verify(self._work_ended(status, end.reason, end.message), None)
+            return self._verify(work_ended(status, end.reason, end.message), None)
         return self._attempt_over(status, end.reason, end.message)
-
-    def _work_ended(self, status: TrialStatus, reason: str, message: str | None) -> TrialStatus:
-        return status.model_copy(update={"work_end": reason, "message": (message or "")[:MAX_MESSAGE] or None})
 
     # -- verifying
 
@@ -187,43 +178,30 @@ class _Step:
         if pod is None:
             if name not in self.facts.absent:
                 return TrialPlan(requeue_after=1.0)
-            return self._verify_failed(status, f"verify pod {name} is gone and left no message")
+            return self._verify_failed(status, "PodLost", f"verify pod {name} is gone and left no message")
         message = parse_termination(session_message(pod))
-        if message is not None and message.phase == "Verify":  # it is sealed: what still runs in the pod does not matter
-            if message.result is Result.VERDICT:
-                return self._verdict(status, pod, message)
-            if message.result in (Result.NO_WORK_SEAL, Result.WORK_INVALID):
-                return self._no_work_seal(status, message)
-            text = f"{message.reason or message.result}: {message.message or describe(pod)}"
-            return self._verify_failed(status, text, fault=message.reason != "StorageUnavailable")
-        if not pod.finished:
-            return self._unfinished(status, pod)
-        taken = end_of(pod)
-        if effect_of(taken.reason) is Effect.HELD:
-            return self._verify_failed(status, taken.message, fault=False)
-        return self._verify_failed(status, taken.message)
+        if message is None or message.phase != "Verify":
+            if not pod.finished:
+                return self._unfinished(status, pod)
+            return self._verify_failed(status, verify_end(pod), describe(pod))
+        # It has spoken: what still runs in the pod does not matter.
+        if message.result is Result.VERDICT:
+            return self._verdict(status, pod, message)
+        if message.result in (Result.NO_WORK_SEAL, Result.WORK_INVALID):
+            return self._no_work_seal(status, message)
+        reason = verify_end(pod)
+        if is_fault(reason):
+            # Else the pod was taken back: verifier and session end at once then, and the session sees only the first.
+            reason = message.reason if message.reason in BY_REASON else "VerifierFault"
+        return self._verify_failed(status, reason, f"{message.reason or message.result}: {message.message or describe(pod)}")
 
     def _verdict(self, status: TrialStatus, pod: PodView, message: Termination) -> TrialPlan:
-        known = status.work_seal_digest
-        if message.reason not in BY_REASON or not is_valid(message.reason) or message.reward is None:
-            said = f"reason {message.reason}, reward {message.reward}"
-            return self._verify_failed(status, f"the verdict is not one of the table: {said}; {describe(pod)}")
-        if known is not None and message.work_seal not in (None, known):
-            return self._verify_failed(status, f"verified work seal {message.work_seal}, but {known} is anchored")
-        reason = message.reason
-        seen = status.work_end if status.work_end is not None and is_valid(status.work_end) else None
-        if seen in KILLED and reason in SEEN_AS:
-            reason = seen
-        update = {
-            "work_end": seen or message.work_end or reason,
-            "work_seal_digest": known or message.work_seal,
-            "seal_digest": message.seal,
-            "reward": message.reward,
-            "checks": message.checks,
-        }
-        status = carried(status, message).model_copy(update=update)
-        status = ended(status, Phase.SEALED, reason, message.message or "", self.now, self.generation)
-        return TrialPlan(delete=self._removals(self.facts.pods, doomed=True), status=status)
+        judged = verdict_of(status, message)
+        if isinstance(judged, str):
+            return self._verify_failed(status, "VerifierFault", f"{judged}; {describe(pod)}")
+        reason = judged.reason or ""
+        over = ended(judged, Phase.SEALED, reason, message.message or "", self.now, self.generation)
+        return TrialPlan(delete=self._removals(self.facts.pods, doomed=True), status=over)
 
     def _no_work_seal(self, status: TrialStatus, message: Termination) -> TrialPlan:
         """There is nothing (valid) to verify: the attempt ends as its pod did, or as its invalid seal says."""
@@ -242,21 +220,19 @@ class _Step:
             reason, text = "SessionLost", f"the work ended as {reason}, but storage has no seal of it"
         return self._attempt_over(status, reason, text)
 
-    def _verify_failed(self, status: TrialStatus, message: str, *, fault: bool = True) -> TrialPlan:
-        """No verdict from this pod. What neither task nor verifier can help (storage away, the pod taken back) is no
-        ``fault`` and is waited for: the work is sealed and must not be lost to it."""
+    def _verify_failed(self, status: TrialStatus, reason: str, message: str) -> TrialPlan:
+        """No verdict from this pod. What neither task nor verifier can help (storage or the node away, the pod taken
+        back) is no fault of the verifier and is waited for: the work is sealed and must not be lost to it."""
+        fault = is_fault(reason)
         faults = status.verify_faults + fault
         status = status.model_copy(update={"verify_faults": faults, "message": message[:MAX_MESSAGE]})
         removals = self._removals(self.facts.pods, doomed=True)
-        if faults >= self.policy.verify_faults:
-            text = f"{faults} verify pods ended without a verdict, the last: {message}"
-            status = ended(status, Phase.INVALID, "VerifierFault", text, self.now, self.generation)
-            note = Note("Warning", "VerifierFault", text)
-            return TrialPlan(delete=removals, status=status, events=(note,))
-        if status.verify_attempt >= self.policy.verify_pods:
-            text = f"{status.verify_attempt} verify pods ended without a verdict, the last: {message}"
-            status = ended(status, Phase.INVALID, "StorageUnavailable", text, self.now, self.generation)
-            return TrialPlan(delete=removals, status=status, events=(Note("Warning", "StorageUnavailable", text),))
+        if faults >= self.policy.verify_faults or status.verify_attempt >= self.policy.verify_pods:
+            number = faults if faults >= self.policy.verify_faults else status.verify_attempt
+            why = "VerifierFault" if fault else reason if effect_of(reason) is not Effect.HELD else "PodLost"
+            text = f"{number} verify pods ended without a verdict, the last: {message}"
+            over = ended(status, Phase.INVALID, why, text, self.now, self.generation)
+            return TrialPlan(delete=removals, status=over, events=(Note("Warning", why, text),))
         wait = backoff(seconds(self.facts.sweep.retry.backoff), status.verify_attempt, self.policy.max_backoff)
         status = status.model_copy(update={"retry_after": self._at(wait)})
         note = Note("Warning", "VerifyFailed", message)
@@ -281,13 +257,13 @@ class _Step:
         if working and (taken is not None or pod.deleting) and status.work_end is None:
             # The pod may vanish before its end is seen: remember why.
             reason = taken or "PodLost"
-            status = self._work_ended(status, reason, f"{describe(pod)}; its deletion was asked for")
+            status = work_ended(status, reason, f"{describe(pod)}; its deletion was asked for")
         if pod.deleting:
             left = self._until_lost(pod)
             if left > 0:
                 return TrialPlan(status=self._changed(status), requeue_after=left)
             if working:
-                status = self._work_ended(status, "NodeLost", f"{describe(pod)}; its node does not confirm the deletion")
+                status = work_ended(status, "NodeLost", f"{describe(pod)}; its node does not confirm the deletion")
             return TrialPlan(delete=(Removal(pod.name, pod.uid, 0),), status=self._changed(status), requeue_after=5.0)
         if not all_started(pod):
             return self._not_started(status, pod)
@@ -305,11 +281,13 @@ class _Step:
         # The session ended and the rest of the pod does not: keep what it said, then make the pod terminal.
         message = work_message(pod)
         if working and message is not None and message.reason is not None:
-            status = self._work_ended(carried(status, message), message.reason, message.message)
+            status = work_ended(carried(status, message), message.reason, message.message)
             if message.result is Result.WORK_SEALED:
                 status = status.model_copy(update={"work_seal_digest": message.seal})
         elif working and status.work_end is None:
-            status = self._work_ended(status, "SessionLost", describe(pod))
+            status = work_ended(status, "SessionLost", describe(pod))
+        elif not working:
+            return self._verify_failed(status, verify_end(pod), f"the session left no message: {describe(pod)}")
         return TrialPlan(delete=(Removal(pod.name, pod.uid),), status=self._changed(status), requeue_after=60.0)
 
     def _not_started(self, status: TrialStatus, pod: PodView) -> TrialPlan:
@@ -327,7 +305,7 @@ class _Step:
         trouble = trouble_of(pod)
         patience: float | None = None
         if trouble is not None:
-            status = self._troubled(status, trouble.waiting, trouble.message)
+            status = troubled(status, trouble.waiting, trouble.message, self.now, self.generation)
             running = find(status.conditions, "Running")
             since = datetime.fromisoformat(running.last_transition_time) if running is not None else self.now
             patience = trouble.grace.seconds(self.policy) - (self.now - since).total_seconds()
@@ -339,16 +317,11 @@ class _Step:
             return self._give_up(status, pod, "SetupTimeout", text)
         return TrialPlan(status=self._changed(status), requeue_after=earliest(left, patience))
 
-    def _troubled(self, status: TrialStatus, word: str, message: str) -> TrialStatus:
-        conditions = with_condition(status.conditions, "Running", "False", word, message, self.now, self.generation)
-        return status.model_copy(update={"conditions": conditions, "message": message[:MAX_MESSAGE]})
-
     def _give_up(self, status: TrialStatus, pod: PodView, reason: str, message: str) -> TrialPlan:
         """A pod that never ran the agent (or the verifier) beside its session."""
-        status = placed(status, pod)
         if status.verify_attempt:
-            return self._verify_failed(status, f"{reason}: {message}")
-        return self._attempt_over(status, reason, message)
+            return self._verify_failed(status, reason, f"{reason}: {message}")
+        return self._attempt_over(placed(status, pod), reason, message)
 
     # -- ends
 

@@ -11,7 +11,7 @@ from kubernetes.aio.client import Configuration
 
 from realcli_operator.kube.api import KubeApi, Regarding
 from realcli_operator.kube.client import KubeClient
-from realcli_operator.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PermanentError, ServerError
+from realcli_operator.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, PermanentError, ServerError, Stale
 from realcli_operator.kube.fake import FakeCluster
 from realcli_operator.kube.fake_api import FakeKubeApi
 from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST, LABEL_MANAGED_BY, LABEL_SWEEP, LABEL_TRIAL, MANAGER, Kind
@@ -150,11 +150,21 @@ async def test_the_status_we_apply_is_the_whole_status(api: KubeApi, name: str) 
     again = await api.apply_trial_status(made, {"phase": "Working", "turns": 3, "conditions": [condition]})
     assert again.resource_version == first.resource_version, "the same again is no write"
     ended = condition | {"status": "False"}
-    second = await api.apply_trial_status(made, {"phase": "Sealed", "conditions": [ended]})
+    second = await api.apply_trial_status(first, {"phase": "Sealed", "conditions": [ended]})
     assert second.status == {"phase": "Sealed", "conditions": [ended]}, "what is not applied any more is gone"
     assert (await api.get_trial("one", name)).status == second.status
     assert second.spec == SPEC
     assert second.generation == made.generation
+    assert await api.delete_trial("one", name)
+
+
+async def test_a_status_decided_on_an_old_trial_is_refused(api: KubeApi, name: str) -> None:
+    """Another operator, or our own write that an older one overtook: terminal is for ever."""
+    made = await api.create_trial(trial(name))
+    sealed = await api.apply_trial_status(made, {"phase": "Sealed", "reward": "1"})
+    with pytest.raises(Stale):
+        await api.apply_trial_status(made, {"phase": "Verifying"})
+    assert (await api.get_trial("one", name)).status == sealed.status
     assert await api.delete_trial("one", name)
 
 

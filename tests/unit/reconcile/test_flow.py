@@ -9,16 +9,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
+from realcli.api.outcomes import Phase
 from realcli.api.plan import PLAN_BEGIN, PLAN_END, encode_plan
 from realcli.api.termination import Result
+from realcli.api.trial import TrialStatus
 from realcli_operator.execute import Executor
 from realcli_operator.handlers import SweepReconciler, TrialReconciler
-from realcli_operator.kube.errors import Forbidden, ServerError
+from realcli_operator.kube.errors import Forbidden, ServerError, Stale
 from realcli_operator.kube.fake import FakeCluster
 from realcli_operator.kube.fake_api import FakeKubeApi
 from realcli_operator.kube.names import LABEL_ROLE, Kind
 from realcli_operator.kube.queue import Backoff
 from realcli_operator.kube.route import Hint, route
+from realcli_operator.kube.store import Store
 from realcli_operator.kube.views import View
 from realcli_operator.layer import LayerSettings, WatchLayer
 from realcli_operator.observe import Observer
@@ -200,3 +205,109 @@ async def test_a_foreign_job_blocks_with_its_name(a: Any) -> None:
 
         await machine.until(blocked, "the condition names it")
         assert machine.cluster.objects(Kind.TRIAL) == []
+
+
+async def resume(machine: Machine) -> None:
+    raw = machine.cluster.update(Kind.SWEEP, "one", "first", lambda sweep: sweep["spec"].update(suspend=False))
+    machine.layer.take_sweep_event("MODIFIED", raw)
+
+
+def owned(name: str, kind: str, owner: str) -> dict[str, Any]:
+    """What an earlier object ``owner`` owned, and the garbage collector has not come for yet."""
+    reference = {"apiVersion": "realcli.dev/v1alpha1", "kind": kind, "name": owner, "uid": "of-the-earlier-one"}
+    metadata = {"namespace": "one", "name": name, "ownerReferences": [reference | {"controller": True}]}
+    return {"metadata": metadata, "spec": {}, "status": {"phase": "Running"}}
+
+
+async def test_the_pod_of_an_earlier_trial_of_that_name_is_waited_for(a: Any) -> None:
+    """Trials come back under their names: after a deletion by hand, or with a new sweep of the same name."""
+    async with running(a, suspend=True) as machine:
+        machine.cluster.create(Kind.POD, owned("first-00000-a1", "Trial", "first-00000"))
+        await resume(machine)
+        await machine.until(lambda: sum(t.get("phase") == "Sealed" for t in machine.trials()) == 3, "the others go on")
+        first = machine.trials()[0]
+        assert first.get("phase") not in ("Sealed", "Invalid")
+        machine.cluster.delete(Kind.POD, "one", "first-00000-a1")
+        await machine.until(lambda: machine.status.get("state") == "Complete", "complete")
+    assert {t["attempt"] for t in machine.trials()} == {1}
+
+
+async def test_a_trial_of_an_earlier_sweep_of_that_name_is_waited_for_and_shown(a: Any) -> None:
+    async with running(a, suspend=True) as machine:
+        machine.cluster.create(Kind.TRIAL, owned("first-00002", "BenchmarkSweep", "first"))
+        await resume(machine)
+
+        def ready() -> Any:
+            return next((c for c in machine.status.get("conditions", ()) if c["type"] == "Ready"), {})
+
+        await machine.until(lambda: ready().get("reason") == "StillDeleting", "it says so")
+        assert "one/first-00002" in ready()["message"]
+        await machine.until(lambda: sum(t.get("phase") == "Sealed" for t in machine.trials()) == 2, "what is there goes on")
+
+
+async def test_a_trial_deleted_by_hand_comes_back_and_counts_once(a: Any) -> None:
+    async with running(a) as machine:
+        await machine.until(lambda: any(t.get("phase") == "Sealed" for t in machine.trials()), "one is sealed")
+        machine.cluster.delete(Kind.TRIAL, "one", "first-00000")
+        await machine.until(lambda: machine.status.get("state") == "Complete", "complete")
+    assert machine.status["counts"]["sealed"] == machine.status["counts"]["created"] == 4
+    assert len(machine.trials()) == 4
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Forbidden('pods is forbidden: User "operator" cannot create resource "pods" in API group ""', status=403),
+        Forbidden("Unauthorized", status=401),
+    ],
+)
+async def test_a_permission_that_the_operator_lacks_costs_no_trial(a: Any, error: Forbidden) -> None:
+    async with running(a) as machine:
+
+        def admit(kind: str, manifest: Any) -> None:
+            if kind == Kind.POD and manifest["metadata"]["name"].endswith("-a1"):
+                raise error
+
+        machine.cluster.admit = admit
+        await machine.until(lambda: all("refuses" in t.get("message", "") for t in machine.trials() or [{}]), "they say so")
+        assert {t["phase"] for t in machine.trials()} == {"Pending"}
+
+
+async def test_a_pod_that_vanished_before_any_status_knew_it_costs_an_attempt_not_the_trial(a: Any) -> None:
+    """Its name is used again, its successor finds the storage taken and no seal in it: a new attempt has a new number."""
+    async with running(a) as machine:
+        plain = machine.message
+
+        def message(role: str, pod: Any) -> str:
+            name = pod["metadata"]["name"]
+            if name == "first-00000-a1":
+                return str(a.work_invalid("StorageUnavailable", "run.json holds other bytes; nothing was written"))
+            return str(a.no_work_seal()) if name == "first-00000-a1-v1" else plain(role, pod)
+
+        machine.message = message  # type: ignore[method-assign]
+        await machine.until(lambda: machine.status.get("state") == "Complete", "complete")
+    first = machine.trials()[0]
+    assert (first["phase"], first["attempt"], first["invalidAttempts"]) == ("Sealed", 2, 1)
+    assert first["lastInvalidReason"] == "StorageUnavailable"
+
+
+async def test_an_operator_that_is_behind_overwrites_nothing(a: Any) -> None:
+    """Two at once: the one that still sees Verifying, and not the pod that is deleted already, must not take the end back."""
+    cluster = FakeCluster()
+    uid = cluster.create(Kind.TRIAL, {"metadata": {"namespace": "one", "name": "first-00000"}, "spec": {}})["metadata"]["uid"]
+    api = FakeKubeApi(cluster)
+    seen = await api.get_trial("one", "first-00000")
+    store = Store()
+    store.put(seen)
+    told: list[View] = []
+    executor = Executor(api, store, lambda view, _: told.append(view))
+    sealed = TrialStatus(phase=Phase.SEALED, reason="Completed", reward="1")
+    cluster.apply_status(Kind.TRIAL, "one", "first-00000", uid, sealed.dump())
+    with pytest.raises(Stale):
+        await executor.write_trial_status(seen, TrialStatus(phase=Phase.VERIFYING, attempt=1, verify_attempt=1, verify_faults=1))
+    assert cluster.objects(Kind.TRIAL)[0]["status"] == sealed.dump()
+    known = store.trial("one", "first-00000")
+    assert known is not None
+    assert known.phase == "Sealed", "the next decision is made on what is true"
+    assert told == [known]
+    assert await executor.write_trial_status(seen, sealed), "the same again is no conflict"

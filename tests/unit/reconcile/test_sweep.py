@@ -250,6 +250,34 @@ class TestJudging:
         refused = a.sweep_facts(**given, jobs={"first-j0000": a.done_job("judge", refusal, "first-j0000")})
         assert said(decide(a, refused).status, "Failed") == ("True", "JudgeFailed")
 
+    def test_a_sweep_that_goes_on_has_not_failed(self, a: Any) -> None:
+        given = {"plan": a.plan(tasks=2), "trials": (a.settled(0), a.settled(1))}
+        lost = {"first-j0000": a.done_job("judge", "cut", "first-j0000", attempt=3)}
+        failed = decide(a, a.sweep_facts(**given, status=planned(a, tasks=2), jobs=lost), later=60)
+        assert said(failed.status, "Failed") == ("True", "JudgeFailed")
+        same = decide(a, a.sweep_facts(**given, status=failed.status, jobs=lost), later=120)
+        assert (same.status, same.events) == (None, ())
+        again = decide(a, a.sweep_facts(**given, status=failed.status))  # somebody has deleted the Job
+        assert [intent.group for intent in again.create_jobs] == [0]
+        assert said(again.status, "Failed") is None
+        assert again.status is not None
+        assert again.status.state == "Running"
+
+    @pytest.mark.parametrize(("task", "name"), [("judge", "first-j0000"), ("report", "first-report")])
+    def test_a_judge_or_report_that_hangs_is_run_again(self, a: Any, task: str, name: str) -> None:
+        def hangs(ago: float) -> Any:
+            container = a.container(task, started_at=a.ago(ago))
+            judged = a.done_job("judge", a.message("Judge", Result.JUDGED, seal=a.seal), "first-j0000")
+            jobs = {"first-j0000": judged, name: JobFacts(a.job(name), (a.job_pod(task, containers=(container,)),))}
+            trials = (a.settled(0), a.settled(1))
+            return a.sweep_facts(plan=a.plan(), status=planned(a), trials=trials, jobs=jobs)
+
+        limit = Policy().job_limit
+        assert decide(a, hangs(limit - 7)).requeue_after == 7
+        over = decide(a, hangs(limit))
+        assert [removal.name for removal in over.delete_jobs] == [name]
+        assert [(intent.task, intent.attempt) for intent in over.create_jobs] == [(Task(task), 2)]
+
     def test_a_judge_that_finds_storage_away_is_asked_again_for_ever(self, a: Any) -> None:
         away = a.message("Judge", Result.REFUSED, reason="StorageUnavailable", message="no answer")
         failed = JobFacts(a.job("first-j0000", failed=True, attempt=7), (a.job_pod("judge", away, phase="Failed"),))
@@ -307,9 +335,14 @@ class TestReport:
 
 class TestParts:
     def test_a_foreign_object_blocks_and_is_named(self, a: Any) -> None:
-        status = blocked(a.sweep_facts(status=planned(a)), "Job one/first-j0000 exists and is not ours", a.now)
+        known = planned(a)
+        counted = known.model_copy(update={"trials": "7/9"})
+        message = "Job one/first-j0000 exists and is not ours"
+        status = blocked(a.sweep_facts(status=known), counted, "ConfigurationError", message, a.now)
         assert said(status, "Ready") == ("False", "ConfigurationError")
-        assert status.state == "Running"
+        assert (status.state, status.trials) == ("Running", "7/9"), "what goes on beside it is still told"
+        later = blocked(a.sweep_facts(status=status), known, "ConfigurationError", message, a.now + timedelta(hours=1))
+        assert find(later.conditions, "Ready") == find(status.conditions, "Ready"), "the condition is steady"
 
     def test_a_deleted_sweep_is_left_alone(self, a: Any) -> None:
         facts = a.sweep_facts(plan=a.plan())

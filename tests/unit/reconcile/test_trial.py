@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +10,6 @@ import pytest
 from realcli.api.outcomes import Phase
 from realcli.api.trial import TrialStatus
 from realcli_operator.reconcile.conditions import with_condition
-from realcli_operator.reconcile.outcome import refused
 from realcli_operator.reconcile.plans import PodIntent, TrialPlan
 from realcli_operator.reconcile.policy import Policy
 from realcli_operator.reconcile.trial import decide_trial
@@ -89,6 +88,45 @@ class TestWorkEnds:
         sealed = decide(a, a.facts(status, verdict)).status
         assert sealed is not None
         assert (sealed.phase, sealed.reason, sealed.reward) == (Phase.SEALED, "AgentOutOfMemory", "0.5")
+
+    def test_an_agent_evicted_for_its_own_disk_is_named_so(self, a: Any) -> None:
+        evicted = a.ended(said=a.work_sealed("RunnerLost"), phase="Failed", reason="Evicted", message=self.AGENT)
+        status = decide(a, a.facts(a.status(), evicted)).status
+        assert status is not None
+        assert (status.work_end, status.work_seal_digest) == ("AgentDiskLimit", a.seal)
+
+    def test_an_agent_that_never_started_filled_no_disk(self, a: Any) -> None:
+        containers = (a.container("agent", "waiting", reason="PodInitializing"), a.container("session", "waiting"))
+        evicted = a.pod(phase="Failed", reason="Evicted", message=self.OWN, containers=containers)
+        status = decide(a, a.facts(a.status(), evicted)).status
+        assert status is not None
+        assert (status.phase, status.reason, status.reward) == (Phase.PENDING, "SessionLost", None)
+
+    def test_a_session_whose_storage_was_away_may_have_stored_its_seal(self, a: Any) -> None:
+        """Also what a pod meets whose name was used before: created, not yet in a status, and gone."""
+        looks = decide(a, a.facts(a.status(), a.ended(said=a.work_invalid("StorageUnavailable", "run.json holds other bytes"))))
+        assert looks.create == PodIntent(1, 1, None)
+        assert looks.status is not None
+        assert (looks.status.phase, looks.status.work_end) == (Phase.VERIFYING, "StorageUnavailable")
+        verify = "first-00000-a1-v1"
+        sealed = decide(a, a.facts(looks.status, a.ended(verify, a.verdict("TurnLimit", "0.5")))).status
+        assert sealed is not None
+        assert (sealed.phase, sealed.reason, sealed.reward, sealed.attempt) == (Phase.SEALED, "TurnLimit", "0.5", 1)
+        over = decide(a, a.facts(looks.status, a.ended(verify, a.no_work_seal())))
+        assert over.create is None
+        assert over.status is not None
+        assert (over.status.phase, over.status.reason, over.status.reward) == (Phase.PENDING, "StorageUnavailable", None)
+        assert (over.status.invalid_attempts, over.status.message) == (1, "run.json holds other bytes")
+        ready = over.status.model_copy(update={"retry_after": None})
+        assert decide(a, a.facts(ready)).create == PodIntent(2), "a new number: nothing of it is in storage"
+
+    def test_a_pod_whose_containers_the_kubelet_lost_sight_of_may_have_sealed(self, a: Any) -> None:
+        lost = {"reason": "ContainerStatusUnknown", "exit_code": 137, "started_at": None, "finished_at": None}
+        containers = tuple(a.container(name, "terminated", **lost) for name in ("agent", "session"))
+        plan = decide(a, a.facts(a.status(), a.pod(phase="Failed", containers=containers)))
+        assert plan.create == PodIntent(1, 1, None)
+        assert plan.status is not None
+        assert plan.status.work_end == "SessionLost"
 
     def test_an_invalid_work_is_tried_again_after_a_back_off(self, a: Any) -> None:
         plan = decide(a, a.facts(a.status(), a.ended(said=a.work_invalid("ProviderUnavailable"))))
@@ -253,6 +291,16 @@ class TestNotStarted:
         assert late.status.reason == outcome
         assert late.status.phase is (Phase.INVALID if outcome == "ConfigurationError" else Phase.PENDING)
 
+    def test_a_container_that_cannot_be_started_is_not_waited_for(self, a: Any) -> None:
+        never = {"reason": "StartError", "exit_code": 128, "message": "exec format error"}
+        epoch = {"started_at": datetime.fromtimestamp(0, UTC)}
+        containers = (a.container("agent", "terminated", **never, **epoch), a.container("session"))
+        status = decide(a, a.facts(a.status(), a.pod(containers=containers))).status
+        assert status is not None
+        assert (status.phase, status.reason) == (Phase.PENDING, "SetupTimeout")
+        assert "exec format error" in (status.message or "")
+        assert (status.started_at or "").startswith("2026"), "not 1970"
+
     def test_a_trouble_that_passes_is_forgotten(self, a: Any) -> None:
         conditions = with_condition((), "Running", "False", "ErrImagePull", "no", a.ago(100), 1)
         plan = decide(a, a.facts(a.status(conditions=conditions), a.pod()))
@@ -317,149 +365,3 @@ class TestDisturbed:
         # … and only when it is gone the work is verified, with the seal it announced.
         gone = decide(a, a.facts(plan.status, absent=frozenset({"first-00000-a1"})))
         assert gone.create == PodIntent(1, 1, a.seal)
-
-
-class TestVerify:
-    VERIFY = "first-00000-a1-v1"
-
-    def test_a_verdict_seals_the_trial(self, a: Any) -> None:
-        message = a.verdict("TurnLimit", "0.75", checks={"passed": 3, "total": 4})
-        plan = decide(a, a.facts(a.status(Phase.VERIFYING, work_end="TurnLimit"), a.ended(self.VERIFY, message)))
-        status = plan.status
-        assert status is not None
-        assert (status.phase, status.reason, status.reward) == (Phase.SEALED, "TurnLimit", "0.75")
-        assert (status.work_seal_digest, status.seal_digest) == (a.seal, a.verify_seal)
-        assert status.ended_at == "2026-12-01T12:00:00Z"
-        assert {c.type: c.status for c in status.conditions} == {"Running": "False", "Sealed": "True"}
-        assert [removal.name for removal in plan.delete] == [self.VERIFY]
-        assert plan.events == ()
-
-    def test_a_verdict_counts_although_the_verifier_does_not_end(self, a: Any) -> None:
-        session = a.container("session", "terminated", message=a.verdict())
-        hangs = a.pod(self.VERIFY, containers=(a.container("verifier"), session))
-        plan = decide(a, a.facts(a.status(Phase.VERIFYING), hangs))
-        assert plan.status is not None
-        assert plan.status.phase is Phase.SEALED
-        assert [removal.name for removal in plan.delete] == [self.VERIFY]
-
-    def test_the_seal_is_the_truth_about_a_lost_work_pod(self, a: Any) -> None:
-        status = a.status(Phase.VERIFYING, work_end="PodLost", work_seal_digest=None)
-        sealed = decide(a, a.facts(status, a.ended(self.VERIFY, a.verdict("Deadline")))).status
-        assert sealed is not None
-        assert (sealed.reason, sealed.work_end, sealed.work_seal_digest) == ("Deadline", "Deadline", a.seal)
-
-    def test_no_verdict_is_tried_once_more_then_the_verifier_is_at_fault(self, a: Any) -> None:
-        first = decide(a, a.facts(a.status(Phase.VERIFYING), a.ended(self.VERIFY, a.no_verdict())))
-        assert first.create is None
-        assert first.status is not None
-        assert (first.status.phase, first.status.verify_faults) == (Phase.VERIFYING, 1)
-        assert [removal.name for removal in first.delete] == [self.VERIFY]
-        ready = first.status.model_copy(update={"retry_after": "2026-12-01T12:00:00Z"})
-        assert decide(a, a.facts(first.status)).create is None
-        second = decide(a, a.facts(ready, a.ended(self.VERIFY, a.no_verdict())))
-        assert second.create == PodIntent(1, 2, a.seal)
-        assert second.status is not None
-        over = decide(a, a.facts(second.status, a.ended("first-00000-a1-v2", a.no_verdict()))).status
-        assert over is not None
-        assert (over.phase, over.reason, over.reward, over.attempt) == (Phase.INVALID, "VerifierFault", None, 1)
-
-    @pytest.mark.parametrize(
-        ("make", "faults"),
-        [
-            (lambda a, n: a.ended(n), 1),
-            (lambda a, n: a.ended(n, a.verdict("NodeLost")), 1),
-            (lambda a, n: a.ended(n, a.verdict(reward=None)), 1),
-            (lambda a, n: a.ended(n, a.verdict(work_seal="sha256:" + "9" * 64)), 1),
-            (lambda a, n: a.ended(n, a.work_sealed()), 1),
-            (lambda a, n: a.waiting(n, "InvalidImageName"), 1),
-            (lambda a, n: a.ended(n, a.no_verdict("StorageUnavailable")), 0),
-            (lambda a, n: a.ended(n, conditions=(a.condition("DisruptionTarget", reason="PreemptionByScheduler"),)), 0),
-        ],
-        ids=["lost", "not a valid reason", "no reward", "another seal", "not a verify message", "image", "storage", "preempted"],
-    )
-    def test_everything_else_is_no_verdict(self, a: Any, make: Any, faults: int) -> None:
-        plan = decide(a, a.facts(a.status(Phase.VERIFYING), make(a, self.VERIFY)))
-        assert plan.status is not None
-        assert (plan.status.phase, plan.status.verify_faults, plan.status.reward) == (Phase.VERIFYING, faults, None)
-        assert plan.status.retry_after is not None
-
-    def test_storage_that_is_away_is_waited_for_a_day(self, a: Any) -> None:
-        def after(pods: int) -> TrialPlan:
-            name = f"first-00000-a1-v{pods}"
-            status = a.status(Phase.VERIFYING, verify_attempt=pods)
-            return decide(a, a.facts(status, a.ended(name, a.no_verdict("StorageUnavailable"))))
-
-        assert [after(n).requeue_after for n in (1, 2, 5, 9, 149)] == [30.0, 60.0, 480.0, 600.0, 600.0]
-        over = after(150).status
-        assert over is not None
-        assert (over.phase, over.reason, over.reward) == (Phase.INVALID, "StorageUnavailable", None)
-
-    def test_a_verify_pod_that_vanished_is_replaced(self, a: Any) -> None:
-        plan = decide(a, a.facts(a.status(Phase.VERIFYING), absent=frozenset({self.VERIFY})))
-        assert plan.status is not None
-        assert plan.status.verify_faults == 1
-
-    @pytest.mark.parametrize(
-        ("work_end", "seal", "phase", "reason", "reward"),
-        [
-            ("SessionLost", None, Phase.PENDING, "SessionLost", None),
-            ("PodLost", None, Phase.PENDING, "PodLost", None),
-            ("NodePressure", None, Phase.PENDING, "NodePressure", None),
-            ("Preempted", None, Phase.PENDING, "Preempted", None),
-            ("AgentDiskLimit", None, Phase.SEALED, "AgentDiskLimit", "0"),
-            ("AgentOutOfMemory", None, Phase.SEALED, "AgentOutOfMemory", "0"),
-            ("Completed", "sha256:" + "5" * 64, Phase.PENDING, "StorageUnavailable", None),
-            ("Completed", None, Phase.PENDING, "SessionLost", None),
-        ],
-    )
-    def test_without_a_seal_the_attempt_ends_as_its_pod(
-        self, a: Any, work_end: str, seal: str | None, phase: Phase, reason: str, reward: str | None
-    ) -> None:
-        status = a.status(Phase.VERIFYING, work_end=work_end, work_seal_digest=seal)
-        ended = decide(a, a.facts(status, a.ended(self.VERIFY, a.no_work_seal()))).status
-        assert ended is not None
-        assert (ended.phase, ended.reason, ended.reward) == (phase, reason, reward)
-        assert ended.invalid_attempts == (0 if reason == "Preempted" or phase is Phase.SEALED else 1)
-
-    @pytest.mark.parametrize(
-        ("work_end", "sealed_as", "reason", "invalid"),
-        [
-            ("PodLost", "StorageUnavailable", "StorageUnavailable", 1),
-            ("Preempted", "SessionLost", "Preempted", 0),
-            ("NodePressure", "SessionLost", "NodePressure", 1),
-            ("Preempted", "ProviderUnavailable", "ProviderUnavailable", 1),
-            ("AgentDiskLimit", "SessionLost", "AgentDiskLimit", 0),
-            ("AgentDiskLimit", "ProviderUnavailable", "AgentDiskLimit", 0),
-            (None, "SessionLost", "SessionLost", 1),
-        ],
-    )
-    def test_an_invalid_seal_ends_the_attempt_as_it_says_unless_the_pod_knows_better(
-        self, a: Any, work_end: str | None, sealed_as: str, reason: str, invalid: int
-    ) -> None:
-        said = a.message("Verify", "WorkInvalid", reason=sealed_as, work_end=sealed_as, work_seal=a.seal)
-        status = a.status(Phase.VERIFYING, work_end=work_end, work_seal_digest=None)
-        ended = decide(a, a.facts(status, a.ended(self.VERIFY, said))).status
-        assert ended is not None
-        assert (ended.reason, ended.invalid_attempts) == (reason, invalid)
-
-    def test_a_running_trial_finishes_although_the_sweep_is_suspended(self, a: Any) -> None:
-        facts = a.facts(a.status(), a.ended(said=a.work_sealed()), sweep=a.spec(suspend=True), granted=False)
-        assert decide(a, facts).create == PodIntent(1, 1, a.seal)
-
-
-class TestOver:
-    @pytest.mark.parametrize("phase", [Phase.SEALED, Phase.INVALID])
-    def test_leftovers_go_and_nothing_else_happens(self, a: Any, phase: Phase) -> None:
-        status = a.status(phase, attempt=1)
-        assert decide(a, a.facts(status)) == TrialPlan()
-        pods = (a.ended(said=a.work_sealed()), a.pod("first-00000-a1-v1"))
-        plan = decide(a, a.facts(status, *pods))
-        assert (plan.create, plan.status) == (None, None)
-        assert sorted(removal.name for removal in plan.delete) == ["first-00000-a1", "first-00000-a1-v1"]
-
-    def test_a_refused_work_pod_ends_the_trial_and_a_refused_verify_pod_does_not(self, a: Any) -> None:
-        ended = refused(a.status(Phase.PENDING), "Pod one/x exists and is not ours", a.now, 1, verifying=False)
-        assert (ended.phase, ended.reason) == (Phase.INVALID, "ConfigurationError")
-        assert "one/x" in (ended.message or "")
-        waits = refused(a.status(Phase.VERIFYING), "quota", a.now, 1, verifying=True)
-        assert (waits.phase, waits.message) == (Phase.VERIFYING, "quota")

@@ -93,17 +93,20 @@ class World:
             return
         name = alive[choice % len(alive)]
         if how == "vanish":
-            del self.pods[name]
-            if not self.known(name):
-                # Created, not yet in the status, and gone before the operator came back: its name is used again, and
-                # the session finds the other's objects in storage.
-                self.created.remove(name)
+            self.vanish(name)
         elif how == "delete":
             self.delete(name)
         elif how == "pull fails":
             self.pods[name] = replace(self.a.waiting(name), creation_timestamp=self.now)
         elif how == "run":
             self.pods[name] = replace(self.a.pod(name), deletion_timestamp=self.pods[name].deletion_timestamp)
+
+    def vanish(self, name: str) -> None:
+        del self.pods[name]
+        if not self.known(name):
+            # Created, not yet in the status, and gone before the operator came back: its name is used again, and
+            # the session finds the other's objects in storage.
+            self.created.remove(name)
 
     def end(self, how: str) -> None:
         """The kubelet ends the pod that runs; a verify pod takes only verify ends."""
@@ -157,7 +160,7 @@ def test_every_trial_ends_once_and_explained(a: Any, data: st.DataObject) -> Non
             world.disturb(how, 0)
         for name, pod in list(world.pods.items()):
             if pod.deleting and not pod.finished:
-                del world.pods[name]
+                world.vanish(name)
         for how in CALM:
             world.end(how)
         world.operate(None)
