@@ -18,7 +18,7 @@ from realcli.api.outcomes import Phase
 from realcli.api.sweep import ScoreRow
 from realcli.api.termination import MAX_REPORT_BYTES, MAX_TRIAL_BYTES, Result, Termination
 from realcli.scoring.records import GroupInput
-from realcli.storage.port import AlreadyStored, StorageRefused, StorageUnavailable
+from realcli.storage.port import AlreadyStored, NotFound, StorageRefused, StorageUnavailable
 from realcli_judge.inputs import Inputs, Refused, open_inputs
 from realcli_judge.judging import judge_group
 from realcli_judge.reporting import write_report
@@ -89,6 +89,8 @@ def _guarded(phase: str, job: Callable[[], Termination]) -> tuple[Termination, i
         return refusal("StorageRefused", str(error)), 0
     except StorageUnavailable as error:
         return refusal("StorageUnavailable", str(error)), 1
+    except NotFound as error:  # of an object that was listed or anchored a moment ago
+        return refusal("EvidenceMissing", str(error)), 0
 
 
 def _line(text: str) -> str:

@@ -5,6 +5,7 @@ First all groups (small; they name the report), then one trial after the other, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,14 +17,19 @@ from realcli.api.outcomes import Phase
 from realcli.api.plan import Coordinates, trial_name
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.checks.digest import digest8, judge_digest
-from realcli.ledger.seals import VerifySeal
+from realcli.ledger.seals import VerifySeal, WorkSeal
 from realcli.scoring.records import Group, GroupMember, InstanceRecord, RepeatJudgement
 from realcli.scoring.runs import Observation, Run, conjunction
 from realcli.storage.paths import join
-from realcli_judge.evidence import SealedAttempt, read_verify_seal
+from realcli.storage.port import NotFound
+from realcli.trajectory import conversation
+from realcli_judge.evidence import read_verify_seal
 from realcli_judge.inputs import Inputs, Refused
 from realcli_judge.judging import attempt_of, check_members
+from realcli_judge.shown import ShownSection, shown
 from realcli_judge.summary import TrialSummary
+
+_GROUP = re.compile(r"/group-([1-9][0-9]{0,8})\.json")
 
 
 @dataclass(frozen=True)
@@ -66,8 +72,8 @@ def collect(inputs: Inputs) -> Collected:
             continue
         data = inputs.store.get(key)
         group = _group(inputs, key, data, judge)
-        if (group.configuration, group.task) != (cell.configuration, cell.task):
-            raise Refused("EvidenceSwapped", f"{key} is of {group.configuration}, {group.task}")
+        if join(folder, f"group-{group.n}.json") != key or (group.configuration, group.task) != (cell.configuration, cell.task):
+            raise Refused("EvidenceSwapped", f"{key} is group-{group.n} of {group.configuration}, {group.task}")
         check_members(inputs, group.configuration, group.task, group.members)
         found.groups[key] = sha256_digest(data)
         for member in group.members:
@@ -77,20 +83,23 @@ def collect(inputs: Inputs) -> Collected:
     return found
 
 
-def inspect(inputs: Inputs, trial: Judged) -> tuple[TrialSummary, SealedAttempt | None]:
-    """What the report says of a trial, and its sealed attempt where there is one that is sound."""
+def inspect(inputs: Inputs, trial: Judged) -> tuple[TrialSummary, list[ShownSection] | None]:
+    """What the report says of a trial, and its conversation where there is a sealed attempt that is sound."""
     cell, member = trial.cell, trial.member
     paths = inputs.paths.attempt(member.ordinal, member.attempt)
-    attempt: SealedAttempt | None = None
+    seal: WorkSeal | None = None
     verify: VerifySeal | None = None
+    sections: list[ShownSection] | None = None
     trouble: str | None = None
-    if trial.valid and member.work_seal is not None:
+    if trial.valid:
         try:
-            attempt = attempt_of(inputs, member, member.work_seal)
-            verify = _verify(inputs, member, member.work_seal)
+            verify = _verify(inputs, member)
+            if member.work_seal is not None:
+                attempt = attempt_of(inputs, member, member.work_seal)
+                sections = shown(conversation(attempt.trajectory), attempt.text)
+                seal = attempt.seal
         except Refused as refused:
-            attempt, trouble = None, str(refused)
-    seal = attempt.seal if attempt is not None else None
+            verify, trouble = None, str(refused)
     summary = TrialSummary(
         ordinal=member.ordinal,
         name=trial_name(inputs.lock.sweep.name, member.ordinal),
@@ -115,7 +124,7 @@ def inspect(inputs: Inputs, trial: Judged) -> tuple[TrialSummary, SealedAttempt 
         instances=list(trial.instances),
         trouble=trouble,
     )
-    return summary, attempt
+    return summary, sections
 
 
 def run_of(trial: Judged, scenarios: Sequence[str]) -> Run:
@@ -149,10 +158,8 @@ def _observation(instance: InstanceRecord) -> Observation:
 
 def _latest(inputs: Inputs, folder: str) -> str | None:
     """The group file with the highest number; none: the group is not judged."""
-    numbers = [
-        int(text) for item in inputs.store.list(folder + "/group-")
-        if (text := item.key.removeprefix(folder + "/group-").removesuffix(".json")).isdigit()
-    ]  # fmt: skip
+    found = (_GROUP.fullmatch(item.key.removeprefix(folder)) for item in inputs.store.list(folder + "/group-"))
+    numbers = [int(match[1]) for match in found if match]
     return join(folder, f"group-{max(numbers)}.json") if numbers else None
 
 
@@ -167,11 +174,13 @@ def _group(inputs: Inputs, key: str, data: bytes, judge: str) -> Group:
     return group
 
 
-def _verify(inputs: Inputs, member: GroupMember, work_seal: str) -> VerifySeal | None:
-    if member.seal is None or member.verify_attempt is None:
+def _verify(inputs: Inputs, member: GroupMember) -> VerifySeal | None:
+    if member.seal is None or member.verify_attempt is None or member.work_seal is None:
+        if member.reward is not None and Fraction(member.reward) != 0:
+            raise Refused("EvidenceMissing", f"trial {member.ordinal} has the reward {member.reward}, but no verify seal says so")
         return None
     paths = inputs.paths.attempt(member.ordinal, member.attempt)
-    seal = read_verify_seal(inputs.store, paths, member.verify_attempt, member.seal, work_seal)
+    seal = read_verify_seal(inputs.store, paths, member.verify_attempt, member.seal, member.work_seal)
     if member.reward is None or Fraction(seal.reward) != Fraction(member.reward):
         raise Refused("EvidenceChanged", f"{paths.root}: the seal says reward {seal.reward}, the group file {member.reward}")
     return seal
@@ -184,12 +193,19 @@ def _instances(inputs: Inputs, folder: str, group: Group, member: GroupMember) -
     if name is None:
         raise Refused("EvidenceMissing", f"{folder}: no judgement of trial {member.ordinal}, although it is sealed")
     key = join(folder, name)
-    data = inputs.store.get(key)
+    try:
+        data = inputs.store.get(key)
+    except NotFound:
+        raise Refused("EvidenceMissing", f"{key} does not exist in {inputs.store.describe()}") from None
     try:
         judgement = RepeatJudgement.model_validate_json(data)
     except ValidationError as error:
         raise Refused("EvidenceChanged", f"{key} is no judgement of this version: {error}") from error
-    said = (judgement.ordinal, judgement.attempt, judgement.work_seal, judgement.judge)
-    if said != (member.ordinal, member.attempt, member.work_seal, group.judge):
+    said = (judgement.ordinal, judgement.attempt, judgement.work_seal, judgement.judge, judgement.repeat)
+    where = (judgement.configuration, judgement.task)
+    if said != (member.ordinal, member.attempt, member.work_seal, group.judge, member.repeat) or where != (
+        group.configuration,
+        group.task,
+    ):
         raise Refused("EvidenceSwapped", f"{key} judged another attempt or is by another judge than its group")
     return tuple(judgement.instances)

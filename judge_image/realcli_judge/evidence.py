@@ -76,19 +76,27 @@ class SealedSnapshots:
         return entry_of(self._attempt.read(name), path)
 
 
-def entry_of(archive: bytes, path: str) -> bytes | None:
+def entry_of(archive: bytes, path: str, *, follow: bool = True) -> bytes | None:
     """Content of absolute `path` in a tar.zst whose names are relative to "/" or absolute; None if it is not there.
 
-    Raises `SnapshotUnreadable` for a damaged or oversized archive and for an entry that is no plain file.
+    A directory in its place is no such file; a hard link is the file it links to, which is no link itself.
+    Raises `SnapshotUnreadable` for a damaged or oversized archive and for an entry of any other kind.
     """
     wanted = path.strip("/")
     found: bytes | None = None
+    linked: str | None = None
     with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(archive), read_across_frames=True) as plain:
         counted = _Counted(plain)
         try:
             with tarfile.open(fileobj=counted, mode="r|") as tar:
                 for member in tar:
                     if member.name.removeprefix("./").strip("/") != wanted:
+                        continue
+                    found = linked = None
+                    if member.isdir():
+                        continue
+                    if member.islnk():
+                        linked = member.linkname
                         continue
                     if not member.isreg():
                         raise SnapshotUnreadable("it is no plain file")
@@ -98,7 +106,11 @@ def entry_of(archive: bytes, path: str) -> bytes | None:
                     found = content.read() if content is not None else b""
         except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
             raise SnapshotUnreadable(f"the archive is damaged: {error}") from error
-    return found
+    if linked is None:
+        return found
+    if not follow:
+        raise SnapshotUnreadable("it is a link to a link")
+    return entry_of(archive, linked, follow=False)
 
 
 def read_attempt(store: ObjectStore, paths: AttemptPaths, identity: TrialIdentity, anchor: str) -> SealedAttempt:

@@ -7,7 +7,7 @@ once and depends on nothing but its inputs, so a Job that runs again finds its o
 from __future__ import annotations
 
 from realcli.api.base import sha256_digest
-from realcli.api.outcomes import Phase
+from realcli.api.outcomes import BY_REASON, Effect, Phase
 from realcli.benchmark.bundles import unpacked
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.models import Script
@@ -99,6 +99,12 @@ def check_members(inputs: Inputs, configuration: str, task: str, members: list[G
         if not member.phase.terminal:
             raise Refused(
                 "GroupRefused", f"trial {member.ordinal} is {member.phase.value}; a group is judged when all are terminal"
+            )
+        row = BY_REASON.get(member.reason)
+        if row is None or (member.phase is Phase.SEALED) != (row.effect in (Effect.VERIFIED, Effect.AGENT)):
+            raise Refused(
+                "GroupRefused",
+                f"trial {member.ordinal} is {member.phase.value} for {member.reason!r}: no such end is in the table",
             )
 
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from realcli.api.outcomes import BY_REASON
-from realcli.trajectory import Entry, Section, conversation
-from realcli_judge.evidence import SealedAttempt
-from realcli_judge.hostile import shorten, visible
+from realcli_judge.hostile import visible
+from realcli_judge.shown import ShownSection
 from realcli_judge.summary import Summary, TaskCell, TrialSummary
-
-SAID = 20_000  # characters shown of what user and agent say
-SHOWN = 4_000  # of a call, a result, a note
-FOLD_LINES = 14
 
 EFFECTS = {
     "Verified": "valid; the tests decide",
@@ -24,26 +18,6 @@ EFFECTS = {
     "Retry": "invalid; tried again while attempts are left",
     "Final": "invalid; not tried again",
 }
-
-
-class ShownEntry(NamedTuple):
-    """An entry with its text resolved and shortened."""
-
-    kind: str
-    seq: int
-    turn: int
-    seconds: str
-    title: str
-    text: str
-    lines: int
-    folded: bool
-
-
-class ShownSection(NamedTuple):
-    """An exchange."""
-
-    number: int
-    entries: list[ShownEntry]
 
 
 class TaskRow(NamedTuple):
@@ -95,30 +69,21 @@ def index_page(summary: Summary, root: str, templates: Environment) -> str:
 
 def trial_page(
     trial: TrialSummary,
-    attempt: SealedAttempt | None,
+    sections: list[ShownSection] | None,
     sweep: str,
     neighbours: tuple[int | None, int | None],
     templates: Environment,
 ) -> str:
-    """The page of one trial; `neighbours`: ordinals of the trials before and after it that have a page."""
+    """The page of one trial; `sections`: its conversation, None where there is none to show.
+
+    `neighbours`: ordinals of the trials before and after it that have a page.
+    """
     row = BY_REASON.get(trial.reason or "")
     return templates.get_template("trial.html").render(
         t=trial,
         happened=row.happened if row is not None else "a reason this version does not know",
-        sections=None if attempt is None else shown(conversation(attempt.trajectory), attempt.text),
+        sections=sections,
         sweep=sweep,
         before=neighbours[0],
         after=neighbours[1],
     )
-
-
-def shown(sections: list[Section], resolve: Callable[..., str]) -> list[ShownSection]:
-    """Sections with their texts, shortened where they are long."""
-    return [ShownSection(section.number, [_entry(entry, resolve) for entry in section.entries]) for section in sections]
-
-
-def _entry(entry: Entry, resolve: Callable[..., str]) -> ShownEntry:
-    text, _ = shorten(resolve(entry.text), SAID if entry.kind in ("user", "agent") else SHOWN)
-    title, _ = shorten(entry.title, 300)
-    lines = text.count("\n") + 1
-    return ShownEntry(entry.kind, entry.seq, entry.turn, str(entry.seconds), title, text, lines, lines > FOLD_LINES)

@@ -21,8 +21,8 @@ def write_report(inputs: Inputs) -> tuple[Summary, str, str]:
     trials = []
     ordinals = sorted(collected.trials)
     for before, ordinal, after in zip([None, *ordinals], ordinals, [*ordinals[1:], None], strict=False):
-        trial, attempt = inspect(inputs, collected.trials[ordinal])
-        page = trial_page(trial, attempt, inputs.lock.sweep.name, (before, after), templates)
+        trial, sections = inspect(inputs, collected.trials[ordinal])
+        page = trial_page(trial, sections, inputs.lock.sweep.name, (before, after), templates)
         inputs.store.put_once(join(folder, "trials", f"{ordinal:05d}.html"), page.encode())
         trials.append(trial)
     summary = summarise(inputs, collected, trials)

@@ -6,13 +6,16 @@ recognised without an anchor.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from realcli.api.base import Digest, Frozen, Hex64, canonical_json, sha256_digest
 from realcli.api.sweep import Mode
 from realcli.api.trial import Checks, Tokens
+
+Reward = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?$", max_length=64)]
+"""A decimal not below 0, as the verifier's reader writes it: finite, no exponent."""
 
 
 class SealedObject(Frozen):
@@ -95,8 +98,8 @@ class Verdict(Frozen):
     """verdict.json: what the tests said, before it is sealed."""
 
     schema_: Literal["realcli.dev/verdict/1"] = Field(default="realcli.dev/verdict/1", alias="schema")
-    reward: str  # decimal, as read by Harbor's rules
-    rewards: dict[str, str] = {}  # further named rewards of reward.json
+    reward: Reward  # as read by Harbor's rules
+    rewards: dict[str, Reward] = {}  # further named rewards of reward.json
     checks: Checks | None = None
     exit_code: int | None = None  # of test.sh; ignored for the reward
     seconds: str
@@ -111,7 +114,7 @@ class VerifySeal(Sealed):
     work_seal: Digest
     work_reason: str
     reason: str  # the outcome: a valid reason of the table
-    reward: str
+    reward: Reward
     checks: Checks | None = None
     verifier_version: str
     trust: Literal["artifacts"] = "artifacts"

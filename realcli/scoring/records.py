@@ -9,6 +9,7 @@ from pydantic import Field
 from realcli.api.base import Digest, Frozen
 from realcli.api.outcomes import Phase
 from realcli.api.sweep import Mode
+from realcli.ledger.seals import Reward
 
 Verdict = Literal["1", "0", "n/a", "unscored"]
 Dimension = Literal["U", "S", "OR", "TC", "SR"]
@@ -71,7 +72,7 @@ class GroupMember(Frozen):
     reason: str
     attempt: int
     invalid_attempts: int = 0
-    reward: str | None = None
+    reward: Reward | None = None
     verify_attempt: int | None = None
     work_seal: Digest | None = None
     seal: Digest | None = None

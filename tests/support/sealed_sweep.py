@@ -105,6 +105,7 @@ class Deed:
     checks: tuple[int, int] | None = (8, 8)
     says: str = "Done."
     prints: str = "# Plan"
+    posed: dict[str, Any] | None = None  # input of one more call
 
 
 Deeds = Mapping[tuple[str, Mode, int], Deed]
@@ -310,6 +311,8 @@ def _play(rec: _Recorder, identity: TrialIdentity, deed: Deed) -> None:
              "opener" if identity.mode == "COLLAB" else "spec")  # fmt: skip
     rec.request()
     rec.tool("Bash", deed.prints, command="ls /app")
+    if deed.posed is not None:
+        rec.put("agent", ToolCall(call_id="posed", name="Bash", input=deed.posed))
     rec.write(created=True)
     rec.put("agent", AgentMessage(text=rec.ledger.text(deed.says)))
     if identity.mode == "COLLAB":

@@ -141,9 +141,20 @@ def test_members_must_be_those_of_the_plan(sweep: SealedSweep, job: Any) -> None
         (asked.model_copy(update={"task": "gamma"}), "no group of configuration claude-code.sonnet and task gamma"),
         (asked.model_copy(update={"members": [first.model_copy(update={"repeat": 3}), *rest]}), "is COLLAB, repeat 1"),
         (asked.model_copy(update={"members": [first.model_copy(update={"phase": Phase.WORKING}), *rest]}), "Working"),
+        (asked.model_copy(update={"members": [first.model_copy(update={"reason": "NodeLost"}), *rest]}), "Sealed for 'NodeLost'"),
+        (asked.model_copy(update={"members": [first.model_copy(update={"phase": Phase.INVALID}), *rest]}), "Invalid for"),
+        (asked.model_copy(update={"members": [first.model_copy(update={"reason": ""}), *rest]}), "Sealed for ''"),
     ):  # fmt: skip
         message = job("judge", sweep, REALCLI_GROUP=changed.model_dump_json(by_alias=True, exclude_none=True))[1]
         assert (message.reason, text in (message.message or "")) == ("GroupRefused", True), message.message
+
+
+@pytest.mark.parametrize("reward", ["NaN", "1/1", "-1", "1e0", ""])
+def test_a_reward_that_is_no_decimal_is_refused(sweep: SealedSweep, job: Any, reward: str) -> None:
+    asked = sweep.group_input(0)
+    asked.members[0] = asked.members[0].model_copy(update={"reward": reward})
+    message = job("judge", sweep, REALCLI_GROUP=asked.model_dump_json(by_alias=True, exclude_none=True))[1]
+    assert message.reason == "ConfigurationError"
 
 
 def test_a_valid_trial_without_seal_has_no_judgement(tmp_path: Path, job: Any) -> None:
@@ -192,6 +203,30 @@ def test_links_are_not_followed() -> None:
         tar.addfile(link)
     with pytest.raises(SnapshotUnreadable, match="no plain file"):
         entry_of(zstandard.ZstdCompressor().compress(out.getvalue()), "/app/a")
+
+
+def linked(*members: tuple[str, bytes, str]) -> bytes:
+    """An archive of (name, type, link); plain files hold their name."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, kind, link in members:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, link
+            member.size = len(name) if kind == tarfile.REGTYPE else 0
+            tar.addfile(member, io.BytesIO(name.encode()))
+    return zstandard.ZstdCompressor().compress(out.getvalue())
+
+
+def test_a_hard_link_is_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ln /app/b /app/a` by an agent: the archive holds the content once, under the first name."""
+    archive = linked(("app/a-z", tarfile.REGTYPE, ""), ("app/a/b", tarfile.LNKTYPE, "app/a-z"))
+    assert entry_of(archive, "/app/a/b") == b"app/a-z"
+    with pytest.raises(SnapshotUnreadable, match="link to a link"):
+        entry_of(linked(("app/a", tarfile.LNKTYPE, "app/b"), ("app/b", tarfile.LNKTYPE, "app/a")), "/app/a")
+
+
+def test_a_directory_in_its_place_is_no_file() -> None:
+    assert entry_of(linked(("app/a", tarfile.DIRTYPE, "")), "/app/a") is None
 
 
 def test_scenario_of_the_fixture_is_in_the_catalogue() -> None:

@@ -226,6 +226,36 @@ def test_changed_evidence_is_said_and_not_shown(judged: SealedSweep, job: Any) -
     assert "wider" not in page
 
 
+@pytest.mark.parametrize("damage", ["gone", "changed"])
+def test_a_long_text_that_is_not_the_sealed_one_spoils_its_page_alone(tmp_path: Path, job: Any, damage: str) -> None:
+    deeds = {**DEEDS, ("alpha", "EXEC", 1): Deed(prints="y" * 100_000)}
+    sweep = judge_all(write_sweep(tmp_path / "long", deeds), job)
+    blob = next((Path(sweep.directory) / sweep.paths.attempt(1, 1).root / "blobs").iterdir())
+    blob.unlink()
+    if damage == "changed":
+        blob.write_bytes(b"something else")
+    summary, files, _ = report(sweep, job)
+    assert [t.ordinal for t in summary.trials if t.trouble] == [1]
+    assert summary.flags[0].code == "evidence"
+    assert "Not shown." in words(files["trials/00001.html"])
+    assert summary.counts.valid == 11
+
+
+def test_an_input_that_poses_as_a_blob_is_shown_as_what_it_is(tmp_path: Path, job: Any) -> None:
+    """A model asks for a call with the input of a reference: no reader may go looking for it."""
+    posed = {**DEEDS, ("alpha", "EXEC", 1): Deed(posed={"blob": "a" * 64, "size": 3})}
+    sweep = judge_all(write_sweep(tmp_path / "posed", posed), job)
+    summary, files, _ = report(sweep, job)
+    assert not [t for t in summary.trials if t.trouble]
+    assert "a" * 64 in words(files["trials/00001.html"])
+
+
+def test_a_success_without_a_verify_seal_is_said(sweep: SealedSweep, job: Any) -> None:
+    sweep.members[1] = sweep.members[1].model_copy(update={"seal": None, "verify_attempt": None})
+    summary, _, _ = report(judge_all(sweep, job), job)
+    assert "no verify seal says so" in (summary.trials[1].trouble or "")
+
+
 def test_a_reward_that_is_not_the_sealed_one_is_said(sweep: SealedSweep, job: Any) -> None:
     sweep.members[5] = sweep.members[5].model_copy(update={"reward": "1"})
     summary, _, _ = report(judge_all(sweep, job), job)
@@ -275,6 +305,24 @@ def test_groups_of_another_judge_or_lock_are_refused(judged: SealedSweep, job: A
     assert job("report", judged)[1].reason == "EvidenceChanged"
     path.write_text(json.dumps({**group, "judgements": {}}))
     assert job("report", judged)[1].reason == "EvidenceMissing"
+    path.write_text(json.dumps(group))
+    path.with_name("group-2.json").write_text(json.dumps(group))  # an old list under a newer name
+    assert job("report", judged)[1].reason == "EvidenceSwapped"
+
+
+def test_names_that_are_no_group_files_are_left_alone(judged: SealedSweep, job: Any) -> None:
+    key = next(item.key for item in judged.store.list(judged.root + "/judgements") if item.key.endswith("alpha/group-1.json"))
+    path = Path(judged.directory) / key
+    for name in ("group-\u00b2.json", "group-07.json", "group-9.json.bak", "group-x.json"):
+        path.with_name(name).write_bytes(path.read_bytes())
+    assert report(judged, job)[0].counts.groups_judged == 2
+
+
+def test_a_judgement_that_is_gone_is_said(judged: SealedSweep, job: Any) -> None:
+    key = next(item.key for item in judged.store.list(judged.root + "/judgements") if "alpha/repeat-1-" in item.key)
+    (Path(judged.directory) / key).unlink()
+    status, message = job("report", judged)
+    assert (status, message.reason, key in (message.message or "")) == (0, "EvidenceMissing", True)
 
 
 def test_a_judgement_of_another_attempt_is_refused(judged: SealedSweep, job: Any) -> None:
@@ -282,9 +330,10 @@ def test_a_judgement_of_another_attempt_is_refused(judged: SealedSweep, job: Any
     path = Path(judged.directory) / key
     judgement = json.loads(path.read_bytes())
     path.unlink()
-    path.write_text(json.dumps({**judgement, "attempt": 2}))
-    message = job("report", judged)[1]
-    assert (message.reason, "judged another attempt" in (message.message or "")) == ("EvidenceSwapped", True)
+    for change in ({"attempt": 2}, {"repeat": 2}, {"task": "beta"}, {"configuration": "other.sonnet"}):
+        path.write_text(json.dumps({**judgement, **change}))
+        message = job("report", judged)[1]
+        assert (message.reason, "judged another attempt" in (message.message or "")) == ("EvidenceSwapped", True)
 
 
 def test_the_renewed_group_counts(judged: SealedSweep, job: Any) -> None:
