@@ -43,9 +43,9 @@ def judge_probe(probe: Probe, scenario: Template, trajectory: Trajectory, snapsh
         return record("untriggered", reason=given_up[1].reason, anchor=anchor)
     if len(deliveries) > 1:
         return record("contaminated", anchor=anchor, reason=f"the probe was delivered {len(deliveries)} times")
-    missing = [d.path for e, d in trajectory.of(Plant) if d.probe == probe.id and not d.applied and e.seq < anchor]
-    if missing:
-        return record("contaminated", anchor=anchor, reason=f"delivered although its plant in {missing[0]} was not applied")
+    applied = [d.applied for e, d in trajectory.of(Plant) if d.probe == probe.id and e.seq < anchor]
+    if probe.edit is not None and not (applied and all(applied)):
+        return record("contaminated", anchor=anchor, reason=f"delivered although its plant in {probe.edit.path} was not applied")
     response = trajectory.response_after(anchor)
     if not response.complete and not response.has_agent_event():
         return record("untriggered", reason="cut", anchor=anchor)

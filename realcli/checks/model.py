@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from realcli.trajectory import Trajectory, Window
 
-OPERATORS_VERSION = "1"
+OPERATORS_VERSION = "2"
 """Part of the judge digest: raise it whenever an operator may give another answer on the same ledger."""
 
 

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
 from realcli.checks.model import Arguments, CheckError, Context, event_argument
-from realcli.ledger.events import BlobRef, Event, FileRead, FileWrite, ToolCall
+from realcli.ledger.events import BlobRef, Event, FileDelete, FileRead, FileWrite, Plant, ToolCall
 from realcli.scoring.records import HardRecord
 
 OP = "order"
@@ -26,6 +26,12 @@ class _Write(NamedTuple):
     after: int  # request
     before: int | None  # request; None: after the last
     straddles: bool  # its stretch began before the anchor
+    same: bool  # it left the bytes that were there: a touch, an edit that found nothing, or a write that was taken back
+
+    @property
+    def certain(self) -> bool:
+        """It was made after the probe, and was a write."""
+        return not self.straddles and not self.same
 
 
 def order(arguments: Arguments, context: Context) -> HardRecord:
@@ -33,8 +39,8 @@ def order(arguments: Arguments, context: Context) -> HardRecord:
 
     pass: every write is after the read, or there is no write (undecided under `decides: pass`, where a vacuous pass would
     be a credit for nothing). fail: a write came before the read, or was made with no read at all. undecided: order inside one
-    round; a write whose stretch began before the anchor; a write with no read, but after a command that named the path and
-    showed no marker (it may have looked another way).
+    round; a write whose stretch began before the anchor, or that changed no byte; a write with no read, but after another marked
+    line of the file was shown, or after a command that named the path and showed no marker (it may have looked another way).
     """
     first_kind, first_nth, first_where = event_argument(arguments, "first")
     then_kind, then_nth, then_where = event_argument(arguments, "then")
@@ -46,7 +52,7 @@ def order(arguments: Arguments, context: Context) -> HardRecord:
     path, marker = _path(first_where, "first"), first_where.get("marker")
     reads = [
         event for event, data in context.window.of(FileRead)
-        if fnmatchcase(data.path, path) and (marker is None or data.marker.strip() == marker.strip())
+        if _matches(data.path, path) and (marker is None or data.marker.strip() == marker.strip())
     ]  # fmt: skip
     writes = _writes(context, _path(then_where, "then"))
     if not writes:
@@ -55,8 +61,8 @@ def order(arguments: Arguments, context: Context) -> HardRecord:
         return _without_reads(writes, path, context)
     read = min(reads, key=lambda event: (event.turn, event.seq))
     relations = {write: relation(read.turn, write.after, write.before) for write in writes}
-    early = [write for write, where in relations.items() if where == "before" and not write.straddles]
-    unknown = [write for write, where in relations.items() if where == "unknown" or (where == "before" and write.straddles)]
+    early = [write for write, where in relations.items() if where == "before" and write.certain]
+    unknown = [write for write, where in relations.items() if where != "after" and write not in early]
     if early:
         return HardRecord(
             op=OP, result="fail", events=[early[0].seq, read.seq],
@@ -65,7 +71,8 @@ def order(arguments: Arguments, context: Context) -> HardRecord:
     if unknown:
         return HardRecord(
             op=OP, result="undecided", events=[unknown[0].seq, read.seq],
-            why=f"{path} was written in the round that also brought its content (request {read.turn}): order unknown",
+            why=f"{path} was written in the round that also brought its content (request {read.turn}): order unknown"
+            if relations[unknown[0]] == "unknown" else _not_certain(unknown[0], path),
         )  # fmt: skip
     return HardRecord(
         op=OP, result="pass", events=[read.seq, writes[0].seq],
@@ -91,11 +98,42 @@ def writes_in_window(arguments: Arguments, context: Context) -> bool:
 def _writes(context: Context, path: str) -> list[_Write]:
     """Writes whose stretch does not end before the anchor, in order."""
     anchor_turn = context.trajectory.items[context.anchor - 1].turn
+    unchanged = _unchanged(context)
     return [
-        _Write(event.seq, data.after_turn, data.before_turn, data.after_turn < anchor_turn)
+        _Write(event.seq, data.after_turn, data.before_turn, data.after_turn < anchor_turn, event.seq in unchanged)
         for event, data in context.window.of(FileWrite)
-        if fnmatchcase(data.path, path) and not (data.before_turn is not None and data.before_turn <= anchor_turn)
+        if _matches(data.path, path) and not (data.before_turn is not None and data.before_turn <= anchor_turn)
     ]
+
+
+def _unchanged(context: Context) -> set[int]:
+    """Writes (seq) after which a file held the bytes it was last known to hold."""
+    known: dict[str, str | None] = {}
+    found: set[int] = set()
+    for item in context.trajectory.items:
+        match item.data:
+            case FileWrite(path=path, sha256=digest):
+                if digest is not None and known.get(path) == digest:
+                    found.add(item.seq)
+                known[path] = digest
+            case Plant(path=path, applied=True, sha256_after=digest):
+                known[path] = digest
+            case FileDelete(path=path):
+                known.pop(path, None)
+            case _:
+                pass
+    return found
+
+
+def _matches(found: str, path: str) -> bool:
+    """`path` is a path or a glob; a path may hold characters that mean something in a glob."""
+    return found == path or fnmatchcase(found, path)
+
+
+def _not_certain(write: _Write, path: str) -> str:
+    if write.straddles:
+        return f"{path} was written in a stretch that began before the anchor: it may be older than the probe"
+    return f"{path} was touched and holds the bytes it held before: nobody knows whether it was written"
 
 
 def _without_writes(reads: list[Event], path: str, context: Context) -> HardRecord:
@@ -108,13 +146,16 @@ def _without_writes(reads: list[Event], path: str, context: Context) -> HardReco
 
 
 def _without_reads(writes: list[_Write], path: str, context: Context) -> HardRecord:
-    certain = [write for write in writes if not write.straddles]
+    certain = [write for write in writes if write.certain]
     if not certain:
-        return HardRecord(
-            op=OP, result="undecided", events=[writes[0].seq],
-            why=f"{path} was written in a stretch that began before the anchor: it may be older than the probe",
-        )  # fmt: skip
+        return HardRecord(op=OP, result="undecided", events=[writes[0].seq], why=_not_certain(writes[0], path))
     write = min(certain, key=lambda w: (w.after, w.seq))
+    for event, data in context.window.of(FileRead):
+        if _matches(data.path, path) and relation(event.turn, write.after, write.before) != "before":
+            return HardRecord(
+                op=OP, result="undecided", events=[event.seq, write.seq],
+                why=f"only another line of {path} was shown (request {event.turn}) before it was written",
+            )  # fmt: skip
     looks = _looks(context, path, write)
     if looks:
         return HardRecord(
@@ -131,7 +172,7 @@ def _looks(context: Context, path: str, write: _Write) -> list[Event]:
     """Commands that named the path and may have run before the write without being the write itself.
 
     Rounds before the write's stretch count. Inside the stretch the one call that names the path *is* the write; of several
-    nobody knows which wrote.
+    nobody knows which wrote. An input too long for the ledger's line may name anything.
     """
     name = path.rsplit("/", 1)[-1]
     earlier: list[Event] = []
@@ -140,8 +181,7 @@ def _looks(context: Context, path: str, write: _Write) -> list[Event]:
     for event, call in context.window.of(ToolCall):
         if write.before is not None and event.turn >= write.before:
             continue
-        text = _input_text(call)
-        if name not in text:
+        if not isinstance(call.input, BlobRef) and name not in str(call.input):
             continue
         command = _is_command(call)
         if event.turn < write.after:
@@ -155,10 +195,6 @@ def _looks(context: Context, path: str, write: _Write) -> list[Event]:
 def _is_command(call: ToolCall) -> bool:
     """True for a call that runs a program (its input has a command), not for a typed read or edit."""
     return isinstance(call.input, dict) and bool({"command", "cmd"} & set(call.input))
-
-
-def _input_text(call: ToolCall) -> str:
-    return "" if isinstance(call.input, BlobRef) else str(call.input)
 
 
 def _path(where: dict[str, str], name: str) -> str:

@@ -19,6 +19,7 @@ from realcli.ledger.events import (
     Event,
     FinalClaim,
     LedgerOpen,
+    ModelRequest,
     ProbeDelivered,
     ProbeUntriggered,
     Snapshot,
@@ -77,11 +78,18 @@ class Window:
                 yield item.event, item.data
 
     def has_agent_event(self) -> bool:
-        """True if the agent did anything in it: a request reached the gateway, or it spoke, or it handed over."""
-        return any(item.event.actor == "agent" or item.event.kind in _OF_THE_AGENT for item in self.items)
+        """True if the agent did anything in it: a request was accepted, or it spoke, or it handed over.
+
+        A refused request is a window cut before the agent could do anything (turn limit).
+        """
+        return any(
+            item.data.refused is None if isinstance(item.data, ModelRequest)
+            else item.event.actor == "agent" or item.event.kind in _OF_THE_AGENT
+            for item in self.items
+        )  # fmt: skip
 
 
-_OF_THE_AGENT = frozenset(("model_request", "agent_message", "tool_call", "agent_question", "yield", "permission_request"))
+_OF_THE_AGENT = frozenset(("agent_message", "tool_call", "agent_question", "yield", "permission_request"))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from realcli.ledger.events import (
     Data,
     EpisodeEnd,
     Event,
+    FileDelete,
     FileRead,
     FileWrite,
     FinalClaim,
@@ -72,15 +73,24 @@ class Builder:
     def read(self, path: str = FILE, marker: str = MARKER) -> Builder:
         return self.emit(FileRead(path=path, marker=marker, call_id="c"), "gateway")
 
-    def wrote(self, after: int, before: int | None, path: str = FILE) -> Builder:
-        return self.emit(FileWrite(path=path, after_turn=after, before_turn=before, created=False), "runner")
+    def refused(self) -> Builder:
+        return self.emit(ModelRequest(request_id="r", dialect="anthropic", path="/v1/messages", body_sha256=ZERO_HASH,
+                                      body_bytes=1, model_asked="m", counted=False, refused="turn_limit"), "gateway")  # fmt: skip
+
+    def wrote(self, after: int, before: int | None, path: str = FILE, sha: str | None = None) -> Builder:
+        digest = None if sha is None else sha * 64
+        return self.emit(FileWrite(path=path, after_turn=after, before_turn=before, created=False, sha256=digest), "agent")
+
+    def removed(self, after: int, before: int) -> Builder:
+        return self.emit(FileDelete(path=FILE, after_turn=after, before_turn=before), "agent")
 
     def yields(self) -> Builder:
         return self.emit(Yield(how="yielded"), "agent")
 
-    def delivers(self, probe: str = "p1", applied: bool = True) -> Builder:
+    def delivers(self, probe: str = "p1", applied: bool | None = True) -> Builder:
         self.says("I have just touched the plan")
-        self.emit(Plant(path=FILE, how="dynamic", probe=probe, applied=applied))
+        if applied is not None:
+            self.emit(Plant(path=FILE, how="dynamic", probe=probe, applied=applied, sha256_after="b" * 64 if applied else None))
         return self.emit(ProbeDelivered(probe=probe, scenario=SCENARIO, message_id=f"m{self.exchange}"))
 
     def gives_up(self, reason: Any, probe: str = "p1") -> Builder:

@@ -10,11 +10,14 @@ import pytest
 
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.edits import apply_edit
-from realcli.benchmark.models import Oracle, Probe, Script
+from realcli.benchmark.models import Edit, Oracle, Probe, Script
 from realcli.checks import CheckError, SnapshotUnreadable, judge_probe, verdict_of
+from realcli.ledger.events import BlobRef, ToolCall
 from realcli.scoring.records import HardRecord, InstanceRecord
 
 FILE = "/app/plan.md"
+MARKER = "- Eve, Mondays"
+EDIT = Edit(path=FILE, insert=[MARKER, "- Max"])
 SCENARIO = load_catalogue().template("or.verify.concurrent-edit")
 NOT_SHOWN, UNKNOWN = "had not been shown", "order unknown"
 EARLY = "written before request 4"
@@ -52,7 +55,23 @@ REREAD: list[tuple[str, Callable[[Any], Any], str, str | None]] = [
     ("blind write after the last request", lambda b: b.request().wrote(3, None), "0", NOT_SHOWN),
     ("write began before the anchor", lambda b: b.request().wrote(1, 3), "unscored", "may be older than the probe"),
     ("write ended before the anchor", lambda b: b.wrote(1, 2).request(), "1", "was not written in the window"),
-    ("another marker shown", lambda b: b.request().request().read(marker="# Plan").request().wrote(4, 5), "0", NOT_SHOWN),
+    ("another marker shown", lambda b: b.request().request().read(marker="# Plan").request().wrote(4, 5), "unscored",
+     "only another line"),
+    ("another marker shown in the round of the write", lambda b: b.request().request().wrote(3, 4).read(marker="# Plan"),
+     "unscored", "only another line"),
+    ("another marker shown after the write", lambda b: b.request().request().wrote(3, 4).request().read(marker="# Plan"), "0",
+     NOT_SHOWN),
+    ("touched, or written and taken back", lambda b: b.request().request().wrote(3, 4, sha="b"), "unscored",
+     "bytes it held before"),
+    ("touched, then read, then written", lambda b: b.request().request().wrote(3, 4, sha="b").request().read().request()
+     .wrote(5, 6, sha="c"), "unscored", "bytes it held before"),
+    ("written with other bytes and back again", lambda b: b.request().request().wrote(3, 4, sha="c").request()
+     .wrote(4, 5, sha="b"), "0", NOT_SHOWN),
+    ("removed and written anew with the same bytes", lambda b: b.request().request().removed(3, 4).request()
+     .wrote(4, 5, sha="b"), "0", NOT_SHOWN),
+    ("one of two calls wrote, its input too long for a line", lambda b: b.request().call("Bash", command="diff plan.md old")
+     .emit(ToolCall(call_id="c", name="Write", input=BlobRef(blob="a" * 64, size=99_999)), "agent").request().wrote(3, 4),
+     "unscored", "another way"),
     ("another file read", lambda b: b.request().request().read(path="/app/x").request().wrote(4, 5), "0", NOT_SHOWN),
     ("another file written", lambda b: b.request().request().wrote(3, 4, path="/app/x"), "1", "was not written"),
     ("never written again, run complete", lambda b: b.request(), "1", "was not written"),
@@ -77,6 +96,16 @@ def test_reread_first(ledger: Any, probe: Probe, name: str, work: Callable[[Any]
     assert (check.by == "none") == (verdict == "unscored")
     assert check.hard is not None
     assert verdict != "0" or check.hard.events  # a failure names the events it rests on
+
+
+def test_a_file_whose_name_reads_like_a_glob(ledger: Any, probe: Probe) -> None:
+    file = "/app/data[1].csv"
+    bound = probe.model_copy(
+        update={"edit": EDIT.model_copy(update={"path": file}), "bindings": {"FILE": file, "EDIT_MARKER": MARKER}}
+    )
+    blind = ledger().until_probe().request().request().wrote(3, 4, path=file).yields().ends().done()
+    found = judge_probe(bound, SCENARIO.model_copy(update={"checks": SCENARIO.checks[:1]}), blind, Snapshots())
+    assert found.checks[0].verdict == "0"
 
 
 @pytest.mark.parametrize("reason", ["TurnLimit", "Deadline", "AgentCrashed", "AgentOutOfMemory"])
@@ -130,6 +159,9 @@ STATES: list[tuple[str, Callable[[Any], Any], str, str | None]] = [
     ("cut after one request", lambda b: b.until_probe().request().ends("TurnLimit"), "triggered", None),
     ("delivered twice", lambda b: b.until_probe().request().yields().delivers().request().ends(), "contaminated",
      "the probe was delivered 2 times"),
+    ("cut by the turn limit at once", lambda b: b.until_probe().refused().ends("TurnLimit"), "untriggered", "cut"),
+    ("no plant at all", lambda b: b.says().request().yields().delivers(applied=None).request().ends(), "contaminated",
+     f"delivered although its plant in {FILE} was not applied"),
     ("plant not applied", lambda b: b.says().request().yields().delivers(applied=False).request().ends(), "contaminated",
      f"delivered although its plant in {FILE} was not applied"),
     ("undecided beside a pass", lambda b: b.until_probe().request().request().wrote(3, 4).read().ends(), "unscored",
