@@ -43,7 +43,8 @@ class LocalStore:
             finally:
                 temporary.unlink(missing_ok=True)
         except OSError as error:
-            raise self._error(error, target) from error
+            failure = self._error(error, target)
+            raise StorageRefused(str(failure)) if isinstance(failure, NotFound) else failure from error
 
     def get(self, key: str) -> bytes:
         """See `ObjectStore.get`."""
@@ -82,8 +83,8 @@ class LocalStore:
         return self._root / check_key(key)
 
     def _error(self, error: OSError, path: Path) -> Exception:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            return NotFound(f"{path} does not exist")
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
+            return NotFound(f"{path} does not exist: {error.strerror}")
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.EEXIST):
             return StorageRefused(f"{path}: {error.strerror}")
         return StorageUnavailable(f"{path}: {error.strerror}")

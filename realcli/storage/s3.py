@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,15 @@ from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    ConnectionClosedError,
-    ConnectTimeoutError,
-    EndpointConnectionError,
+    ConnectionError,
+    FlexibleChecksumError,
     HTTPClientError,
+    IncompleteReadError,
     NoCredentialsError,
     PartialCredentialsError,
-    ReadTimeoutError,
+    SSLError,
 )
+from botocore.parsers import ResponseParserError
 
 from realcli.storage.port import (
     AlreadyStored,
@@ -35,7 +37,18 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 MAX_OBJECT = 4 << 30  # one PUT; the largest archive a trial may leave is far smaller
-_TRANSIENT = (ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError, HTTPClientError, ReadTimeoutError)
+_FAILURES = (ClientError, BotoCoreError, ResponseParserError)
+_TRANSIENT = (ConnectionError, FlexibleChecksumError, HTTPClientError, IncompleteReadError, ResponseParserError)
+_TRANSIENT_CODES = {
+    "BadDigest",
+    "IncompleteBody",
+    "InternalError",
+    "OperationAborted",
+    "RequestTimeout",
+    "SlowDown",
+    "Throttling",
+}
+_RACES = {"ConditionalRequestConflict", "OperationAborted"}
 _MISSING = {"NoSuchKey", "404", "NotFound"}
 _REFUSALS = {
     "NoSuchBucket": "the bucket does not exist: create it or correct spec.storage.bucket",
@@ -46,6 +59,8 @@ _REFUSALS = {
     "ExpiredToken": "the session token has expired: renew the credentials Secret",
     "InvalidToken": "the session token is not valid: check the credentials Secret",
     "InvalidBucketName": "the bucket name is not valid: correct spec.storage.bucket",
+    "NotImplemented": "the server cannot create an object only if it is not there (If-None-Match): use one that can",
+    "501": "the server cannot create an object only if it is not there (If-None-Match): use one that can",
 }
 
 
@@ -85,55 +100,53 @@ class S3Store:
                 else:
                     self._client.put_object(Bucket=self._bucket, Key=key, Body=data, IfNoneMatch="*")
                 return
-            except (ClientError, BotoCoreError) as error:
+            except _FAILURES as error:
                 code = _code(error)
                 if code in ("PreconditionFailed", "412"):
                     if self._sha256(key) == _sha256_of(data):
                         return
                     raise AlreadyStored(f"{self._config.uri(key)} holds other bytes; nothing was written") from None
-                if code != "ConditionalRequestConflict":  # a racing put of the same key: look again
+                if code not in _RACES:  # a racing put of the same key: look again
                     raise self._error(error, key) from error
         raise StorageUnavailable(f"{self._config.uri(key)}: other writers of the same key kept racing")
 
     def get(self, key: str) -> bytes:
         """See `ObjectStore.get`."""
-        try:
-            return self._client.get_object(Bucket=self._bucket, Key=check_key(key))["Body"].read()
-        except (ClientError, BotoCoreError) as error:
-            raise self._error(error, key) from error
+        with self._asking(check_key(key)):
+            return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
 
     def download(self, key: str, path: Path) -> None:
         """See `ObjectStore.download`."""
         part = path.with_name(path.name + ".part")
         try:
-            body = self._client.get_object(Bucket=self._bucket, Key=check_key(key))["Body"]
-            with part.open("wb") as out:
-                for chunk in body.iter_chunks(1 << 20):
+            with self._asking(check_key(key)), part.open("wb") as out:
+                for chunk in self._client.get_object(Bucket=self._bucket, Key=key)["Body"].iter_chunks(1 << 20):
                     out.write(chunk)
-        except (ClientError, BotoCoreError) as error:
+            part.replace(path)
+        finally:
             part.unlink(missing_ok=True)
-            raise self._error(error, key) from error
-        part.replace(path)
 
     def exists(self, key: str) -> bool:
         """See `ObjectStore.exists`."""
         try:
-            self._client.head_object(Bucket=self._bucket, Key=check_key(key))
-        except (ClientError, BotoCoreError) as error:
-            failure = self._error(error, key)
-            if isinstance(failure, NotFound):
-                return False
-            raise failure from error
-        return True
+            with self._asking(check_key(key)):
+                self._client.head_object(Bucket=self._bucket, Key=key)
+            return True
+        except NotFound:
+            self._head_bucket(key)  # the answer to HEAD has no body: the object is not there, or the bucket is not
+            return False
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """See `ObjectStore.list`."""
-        try:
-            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
-                for item in page.get("Contents", []):
+        pages = iter(self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix))
+        while True:
+            with self._asking(prefix):
+                page = next(pages, None)
+            if page is None:
+                return
+            for item in page.get("Contents", []):
+                if not item["Key"].endswith("/"):  # a folder a console made: no key of ours ends so
                     yield ObjectInfo(item["Key"], item["Size"])
-        except (ClientError, BotoCoreError) as error:
-            raise self._error(error, prefix) from error
 
     def describe(self) -> str:
         """See `ObjectStore.describe`."""
@@ -141,14 +154,27 @@ class S3Store:
 
     def _sha256(self, key: str) -> str:
         digest = hashlib.sha256()
-        try:
+        with self._asking(key):
             for chunk in self._client.get_object(Bucket=self._bucket, Key=key)["Body"].iter_chunks(1 << 20):
                 digest.update(chunk)
-        except (ClientError, BotoCoreError) as error:
-            raise self._error(error, key) from error
         return digest.hexdigest()
 
-    def _error(self, error: ClientError | BotoCoreError, key: str) -> Exception:
+    def _head_bucket(self, key: str) -> None:
+        try:
+            with self._asking(key):
+                self._client.head_bucket(Bucket=self._bucket)
+        except NotFound:
+            raise StorageRefused(f"{self._config.uri(key)}: {_REFUSALS['NoSuchBucket']}") from None
+
+    @contextmanager
+    def _asking(self, key: str) -> Iterator[None]:
+        """A request about `key`; what goes wrong with it is one of our errors."""
+        try:
+            yield
+        except _FAILURES as error:
+            raise self._error(error, key) from error
+
+    def _error(self, error: Exception, key: str) -> Exception:
         where = f"{self._config.uri(key)}" + (f" at {self._config.endpoint}" if self._config.endpoint else "")
         if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
             return StorageRefused(f"{where}: no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
@@ -158,9 +184,13 @@ class S3Store:
                 return NotFound(f"{where} does not exist")
             if code in _REFUSALS:
                 return StorageRefused(f"{where}: {_REFUSALS[code]} ({code})")
-            if status >= 500 or status == 429 or code in ("SlowDown", "RequestTimeout", "InternalError"):
+            if status >= 500 or status == 429 or code in _TRANSIENT_CODES:
                 return StorageUnavailable(f"{where}: {code} ({status})")
             return StorageRefused(f"{where}: {error.response.get('Error', {}).get('Message', '')} ({code}, {status})")
+        if isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return StorageRefused(
+                f"{where}: nobody vouches for the server's certificate: put its authority into the Secret's ca.crt"
+            )
         if isinstance(error, _TRANSIENT):
             return StorageUnavailable(f"{where}: {error}")
         return StorageRefused(f"{where}: {error}")

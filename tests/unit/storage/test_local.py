@@ -71,8 +71,16 @@ def test_listing_is_by_prefix_and_sorted(store) -> None:
 
 def test_a_file_in_the_way_is_an_error_not_a_miss(store) -> None:
     store.put_once("a", b"")
-    with pytest.raises((NotFound, StorageRefused)):
+    with pytest.raises(StorageRefused):
         store.put_once("a/b", b"")
+
+
+def test_a_folder_is_no_object(store, tmp_path: Path) -> None:
+    store.put_once("a/b", b"")
+    assert not store.exists("a")
+    for action in (lambda: store.get("a"), lambda: store.download("a", tmp_path / "x")):
+        with pytest.raises(NotFound):
+            action()
 
 
 def test_paths() -> None:
