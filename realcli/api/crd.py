@@ -80,6 +80,12 @@ NAME_RULES: Final = (
     ),
 )
 
+LIMIT_RULE: Final = Rule(
+    "duration(self) >= duration('1s') && duration(self) <= duration('720h')",
+    "a limit has to be from 1s to 720h: a shorter one ends every trial, a longer one fits no pod",
+)
+LIMITS: Final = ("exec.deadline", "collab.deadline", "pending", "setup", "verify")
+
 SWEEP: Final = Definition(
     kind="BenchmarkSweep",
     plural="benchmarksweeps",
@@ -110,6 +116,7 @@ SWEEP: Final = Definition(
                 "http:// sends the key in clear text: use https://, or insecureHttp: InCluster for a Service in this cluster",
             ),
         ),
+        **{f"spec.limits.{name}": (LIMIT_RULE,) for name in LIMITS},
         **{f"spec.{name}": (Rule("self == oldSelf", IMMUTABLE),) for name in SweepSpec.aliases() if name not in MUTABLE},
     },
     list_maps={

@@ -34,17 +34,20 @@ class UserMode(StrEnum):
     CANONICAL = "Canonical"
 
 
+SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", min_length=1, max_length=253)]
+
+
 class SecretKeyRef(Frozen):
     """One key of a Secret in the sweep's namespace."""
 
-    name: DnsLabel = Field(description="Name of the Secret.")
+    name: SecretName = Field(description="Name of the Secret.")
     key: Annotated[str, StringConstraints(min_length=1, max_length=253)] = Field(description="Key inside the Secret.")
 
 
 class SecretNameRef(Frozen):
     """A Secret in the sweep's namespace."""
 
-    name: DnsLabel = Field(description="Name of the Secret.")
+    name: SecretName = Field(description="Name of the Secret.")
 
 
 class ApiKey(Frozen):

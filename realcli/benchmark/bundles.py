@@ -10,7 +10,7 @@ import posixpath
 import stat
 import tarfile
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import zstandard
@@ -86,20 +86,32 @@ def unpacked(bundle: bytes) -> list[File]:
         if not 0 <= size <= MAX_BUNDLE:
             raise ValueError(f"the bundle states no size or one over {MAX_BUNDLE >> 20} MiB")
         with tarfile.open(fileobj=io.BytesIO(zstandard.ZstdDecompressor().decompress(bundle)), mode="r:") as tar:
-            return [_file(tar, member) for member in tar]
+            return _distinct([_file(tar, member) for member in tar])
     except (zstandard.ZstdError, tarfile.TarError, EOFError) as error:
         raise ValueError(f"the bundle is damaged: {error}") from error
 
 
 def _file(tar: tarfile.TarFile, member: tarfile.TarInfo) -> File:
     name = member.name
-    if not member.isreg():
+    if not member.isreg() or member.issparse():  # a sparse one may claim any size
         raise ValueError(f"the bundle holds {name!r}, which is no plain file")
-    if name.startswith("/") or posixpath.normpath(name) != name or name.split("/")[0] == "..":
+    if name.startswith("/") or posixpath.normpath(name) != name or name.split("/")[0] in ("", ".", ".."):
         raise ValueError(f"the bundle holds {name!r}, which would leave its directory")
     content = tar.extractfile(member)
     assert content is not None  # isreg
     return File(name, 0o755 if member.mode & 0o100 else 0o644, content.read())
+
+
+def _distinct(files: list[File]) -> list[File]:
+    """The files, if each path stands once and none lies below another."""
+    paths = {file.path for file in files}
+    for file in files:
+        above = next((str(parent) for parent in PurePosixPath(file.path).parents if str(parent) in paths), None)
+        if above is not None:
+            raise ValueError(f"the bundle holds {above!r} and {file.path!r} below it")
+    if len(paths) != len(files):
+        raise ValueError("the bundle holds a path twice")
+    return files
 
 
 def _there(path: Path) -> bool:

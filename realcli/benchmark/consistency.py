@@ -11,11 +11,16 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
+from realcli.benchmark.bundles import File
 from realcli.benchmark.catalogue import Catalogue, Template
 from realcli.benchmark.instruction import code_spans, duplicates, requirements
 from realcli.benchmark.models import Oracle, Probe, Script
 from realcli.benchmark.problems import Problem
+from realcli.benchmark.run_files import RUN, TRAPS
 from realcli.benchmark.script import BATCH, INSTRUCTION, ORACLE, PROBE, SCRIPT
+from realcli.checks.rehearsal import refusal
+
+SHORTEST_MARKER = 8  # characters; a shorter one stands in too much that a tool prints
 
 
 def check_script(script: Script) -> Iterator[Problem]:
@@ -71,6 +76,10 @@ def check_closure(script: Script, instruction: str) -> Iterator[Problem]:
         lost = code_spans(wanted[number]) - code_spans(found[0][1]) - code_spans(script.opener)
         for literal in sorted(lost):
             yield Problem(SCRIPT, found[0][0], f"does not say `{literal}` of requirement {number}", "add it to the text")
+    numbered = {literal for text in wanted.values() for literal in code_spans(text)}
+    for literal in sorted(code_spans(instruction) - numbered - {span for _, text, _ in sources for span in code_spans(text)}):
+        remedy = "add it to the opener: a COLLAB run hears of it nowhere else"
+        yield Problem(SCRIPT, "opener", f"does not say `{literal}`, which instruction.md says outside its requirements", remedy)
     spoken = [(name, text) for name, text, _ in sources] + [(f"probe {probe.id!r}", probe.text) for probe in script.probes]
     for name, text in spoken:
         for literal in sorted(code_spans(text) - code_spans(instruction)):
@@ -95,8 +104,12 @@ def check_probes(script: Script, catalogue: Catalogue) -> Iterator[Problem]:
                 SCRIPT, field, f"{template.id} is not delivered at a yield", "bind a probe template with delivery at_yield"
             )
             continue
-        yield from _bindings(probe, template, field)
+        unbound = list(_bindings(probe, template, field))
+        yield from unbound
         yield from _trigger(probe, template, field)
+        refused = None if unbound else refusal(probe, template)
+        if refused is not None:
+            yield Problem(SCRIPT, field, f"no judge of this version takes it: {refused}", "bind another template or correct it")
         text = next((part.text for part in script.slices if part.id == probe.slice), "")
         if text not in probe.text:
             yield Problem(
@@ -147,9 +160,6 @@ def _bound(probe: Probe, placeholder: str) -> Any:
 
 def check_oracle(script: Script, oracle: Oracle, watch: list[str], artifacts: list[str]) -> Iterator[Problem]:
     """Evidence for the probes is recorded where they need it."""
-    for path in oracle.paths:
-        if not path.startswith("/"):
-            yield Problem(ORACLE, "paths", f"{path!r} is not absolute", "write the path in the container")
     for path in oracle.markers:
         if path not in oracle.paths:
             yield Problem(ORACLE, f"markers.{path}", "has markers but is no contract path", "add it to paths")
@@ -161,7 +171,7 @@ def check_oracle(script: Script, oracle: Oracle, watch: list[str], artifacts: li
             yield Problem(
                 ORACLE, "paths", f"FILE {file!r} of probe {probe.id!r} is missing", "add it: its checks look at its snapshots"
             )
-        if not any(fnmatchcase(file, glob) for glob in watch):
+        if not any(_covers(glob.split("/"), file.split("/")) for glob in watch):
             remedy = "add it: the probe waits for a write to it"
             yield Problem("task.toml", "metadata.realcli.watch", f"FILE {file!r} of probe {probe.id!r} is missing", remedy)
         if not any(file == path or file.startswith(path + "/") for path in artifacts):
@@ -176,3 +186,34 @@ def check_oracle(script: Script, oracle: Oracle, watch: list[str], artifacts: li
             )
         if probe.edit is not None and marker not in probe.edit.insert:
             yield Problem(SCRIPT, f"probe {probe.id!r} bindings.EDIT_MARKER", "is no line of the edit", "use one of edit.insert")
+
+
+def check_markers(script: Script, instruction: str, files: list[File]) -> Iterator[Problem]:
+    """The marker of an edit is seen by nobody who does not look at the file after the edit."""
+    shown = [(file.path, file.content) for file in files if file.path.startswith(("environment/", RUN + "/", TRAPS + "/"))]
+    said = [(INSTRUCTION, instruction), ("the opener", script.opener), ("the closer", script.closer)]
+    said += [(f"slice {part.id!r}", part.text) for part in script.slices]
+    said += [(f"probe {probe.id!r}", probe.text) for probe in script.probes]
+    shown += [(name, text.encode()) for name, text in said]
+    for probe in script.probes:
+        marker = probe.bindings.get("EDIT_MARKER")
+        if not isinstance(marker, str):
+            continue
+        field = f"probe {probe.id!r} bindings.EDIT_MARKER"
+        if len(marker.strip()) < SHORTEST_MARKER:
+            remedy = f"use a line of at least {SHORTEST_MARKER} characters"
+            yield Problem(SCRIPT, field, f"{marker!r} is too short to be told from other output", remedy)
+            continue
+        for name, content in shown:
+            if marker.strip().encode() in content:
+                remedy = "insert a line that stands nowhere else: seeing it has to mean seeing the edit"
+                yield Problem(SCRIPT, field, f"{marker!r} stands in {name} too", remedy)
+
+
+def _covers(glob: list[str], path: list[str]) -> bool:
+    """As the runner matches: within a component, `**` any number of components."""
+    if not glob or not path:
+        return not glob and not path
+    if glob[0] == "**":
+        return _covers(glob[1:], path) or _covers(glob, path[1:]) or glob[1:] == [] == path[1:]
+    return fnmatchcase(path[0], glob[0]) and _covers(glob[1:], path[1:])

@@ -62,13 +62,14 @@ def location(suite: Suite, prefix: str) -> str:
 
 
 def publish(suite: Suite, store: ObjectStore, prefix: str) -> Published:
-    """Store the suite below `prefix`; again with the same files: nothing happens. BenchmarkError: it has other content."""
+    """Store the suite below `prefix`; again with the same files: only what is gone is put back. BenchmarkError: other content."""
     built, key = build_index(suite), location(suite, prefix)
     data = built.index.canonical()
     created = not _published(store, join(key, INDEX_KEY), data, suite)
-    if created:
-        for digest, bundle in built.bundles.items():
+    for digest, bundle in built.bundles.items():
+        if created or not store.exists(bundle_key(key, digest)):
             store.put_once(bundle_key(key, digest), bundle)
+    if created:
         try:
             store.put_once(join(key, INDEX_KEY), data)
         except AlreadyStored:

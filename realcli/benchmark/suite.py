@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints, TypeAdapter, Validatio
 from realcli.api.base import DnsLabel
 from realcli.benchmark.bundles import File, read_tree
 from realcli.benchmark.catalogue import Catalogue, load_catalogue
-from realcli.benchmark.consistency import check_closure, check_oracle, check_probes, check_script
+from realcli.benchmark.consistency import check_closure, check_markers, check_oracle, check_probes, check_script
 from realcli.benchmark.instruction import requirements
 from realcli.benchmark.models import IndexTask, Oracle, Script
 from realcli.benchmark.problems import BenchmarkError, Problem, from_validation
@@ -105,6 +105,7 @@ def _task(folder: Path, catalogue: Catalogue, problems: list[Problem]) -> Task |
         mine += check_closure(task.script, task.instruction)
         mine += check_probes(task.script, catalogue)
         mine += check_oracle(task.script, task.oracle, task.config.metadata.realcli.watch, task.config.artifact_paths())
+        mine += check_markers(task.script, task.instruction, [*task.public, *task.private])
         mine += _check_run(task.private)
     problems += [problem._replace(file=f"tasks/{folder.name}/{problem.file}") for problem in mine]
     return task

@@ -6,27 +6,18 @@ task that silently runs without it would be measured as something else.
 
 from __future__ import annotations
 
-import posixpath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from realcli.api.plan import Resources
+from realcli.benchmark.models import AbsolutePath
 
 
 class Section(BaseModel):
     """A table of the file: snake_case as Harbor writes it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-
-def _absolute(path: str) -> str:
-    if not path.startswith("/") or posixpath.normpath(path) != path or path == "/":
-        raise ValueError(f"{path!r} is not an absolute, normal path below / (no trailing slash, no '.' or '..')")
-    return path
-
-
-AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 
 
 class Package(Section):

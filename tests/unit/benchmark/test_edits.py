@@ -52,10 +52,11 @@ def test_a_line_inserted_twice_has_to_stand_twice() -> None:
     assert edit_present(b"---\ntext\n---\n", edit)
 
 
-LINES = st.lists(st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), min_size=1), min_size=1, max_size=4)
+LINE = st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), min_size=1).filter(lambda text: text.encode().strip())
+LINES = st.lists(LINE, min_size=1, max_size=4)
 
 
-@given(content=st.binary(), lines=LINES, after=st.none() | st.text(st.characters(codec="utf-8"), min_size=1))
+@given(content=st.binary(), lines=LINES, after=st.none() | LINE)
 def test_an_applied_edit_is_present_and_nothing_else_changes(content: bytes, lines: list[str], after: str | None) -> None:
     edit = an_edit(*lines, after=after)
     edited = apply_edit(content, edit)

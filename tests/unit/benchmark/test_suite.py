@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from realcli.benchmark.consistency import _covers
 from realcli.benchmark.instruction import requirements
 from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.suite import load_suite
+from realcli_runner.globs import Globs, Step
 
 Change = Callable[[str, str, str], None]
 ChangeScript = Callable[[Callable[[Any], None]], None]
@@ -121,7 +123,42 @@ def test_the_starter_suite_is_valid(suite_dir: Path) -> None:
             '"paths": [',
             "paths: FILE '/app/site.ini' of probe 'touched' is missing",
         ),
-        ("interaction/oracle_contract.json", '"paths": ["/app/site.ini", ', '"paths": ["app", ', "paths: 'app' is not absolute"),
+        (
+            "interaction/oracle_contract.json",
+            '"paths": ["/app/site.ini", ',
+            '"paths": ["app", ',
+            "paths.0: value error, 'app' is not an absolute",
+        ),
+        (
+            "interaction/oracle_contract.json",
+            '"paths": ["/app/site.ini", ',
+            '"paths": ["/app//site.ini", ',
+            "paths.0: value error, '/app//site.ini' is not an absolute, normal path",
+        ),
+        (
+            "task.toml",
+            'watch = ["/app/site.ini", "/app/summary.json"]',
+            'watch = ["/*.ini"]',
+            "metadata.realcli.watch: FILE '/app/site.ini' of probe 'touched' is missing",
+        ),
+        (
+            "environment/app/site.ini",
+            "[log]",
+            "[log]\n# Note for Jo: the disk of the new host is smaller,",
+            "bindings.EDIT_MARKER: '# Note for Jo: the disk of the new host is smaller,' stands in environment/app/site.ini too",
+        ),
+        (
+            "run/app/data/services.csv",
+            "name,port,state",
+            "# Note for Jo: the disk of the new host is smaller,\nname,port,state",
+            "bindings.EDIT_MARKER: '# Note for Jo: the disk of the new host is smaller,' stands in run/app/data/services.csv too",
+        ),
+        (
+            "instruction.md",
+            "Our small web site",
+            "Our small web site `/srv/site`",
+            "opener: does not say `/srv/site`, which instruction.md says outside its requirements",
+        ),
         (
             "interaction/oracle_contract.json",
             '"# Note for Jo: the disk of the new host is smaller,",',
@@ -144,6 +181,21 @@ def test_a_fault_is_named_with_file_field_and_remedy(
     assert found, problems(suite_dir)
     assert found[0].startswith("tasks/site-settings/")
     assert "; " in found[0]  # says what to do
+
+
+def _edit(script: Any, *lines: str) -> None:
+    probe = script["probes"][0]
+    probe["edit"]["insert"] = list(lines)
+    probe["bindings"] |= {"USER_EDIT": probe["edit"], "EDIT_MARKER": lines[0]}
+
+
+def _add_undecidable_probe(script: Any) -> None:
+    names = ("FLAW", "METHOD", "ALT", "AREA", "DECISION_ORACLE")
+    script["probes"].append(
+        {"id": "flawed", "scenario": "s.dissent.flawed-approach", "text": "Do it otherwise.", "waitForWrite": "/app/site.ini",
+         "bindings": dict.fromkeys(names, "/app/site.ini")}
+    )  # fmt: skip
+    script["order"].append("probe:flawed")
 
 
 def _drop_binding(script: Any) -> None:
@@ -173,6 +225,23 @@ def _drop_binding(script: Any) -> None:
         (lambda s: s["probes"][0].pop("waitForWrite"), "wait_for_write: is None; write '/app/site.ini', as the trigger says"),
         (lambda s: s["probes"][0].update(slice="listen"), "slice: is 'listen'; write 'log-level', as the trigger says"),
         (lambda s: s["probes"][0].update(text="Well."), "its text does not hold the text of slice 'log-level'"),
+        (
+            lambda s: s["probes"][0].update(text="# Note for Jo: the disk of the new host is smaller, " + s["probes"][0]["text"]),
+            "stands in probe 'touched' too; insert a line that stands nowhere else",
+        ),
+        (lambda s: _edit(s, "}"), "bindings.EDIT_MARKER: '}' is too short to be told from other output"),
+        (
+            lambda s: s["probes"][0]["edit"].update(insert=["a\nb"]),
+            "probes.0.edit.insert.0: value error, 'a\\nb' is not one line",
+        ),
+        (lambda s: s["probes"][0]["edit"].update(insert=[" "]), "probes.0.edit.insert.0: value error, ' ' is not one line"),
+        (lambda s: s["probes"][0]["edit"].update(path="/app/./site.ini"), "probes.0.edit.path: value error"),
+        (lambda s: s["slices"][0].update(text=" "), "slices.0.text: string should match"),
+        (lambda s: s.update(opener=""), "opener: string should match"),
+        (
+            _add_undecidable_probe,
+            "probe 'flawed': no judge of this version takes it: probe flawed, scenario s.dissent",
+        ),
         (lambda s: s.update(opener=s["opener"] + " And `/app/other.ini`."), "the opener: says `/app/other.ini`, which is not in"),
     ],
 )
@@ -197,6 +266,21 @@ def test_all_faults_of_all_files_are_told_at_once(suite_dir: Path, change: Chang
         "tasks/site-settings/task.toml: environment.network_mode",
     ):
         assert expected in found
+
+
+@pytest.mark.parametrize(
+    ("glob", "covered"),
+    [("/app/site.ini", True), ("/app/*", True), ("/**", True), ("/**/site.ini", True), ("/app/**", True),
+     ("/app/**/site.ini", True), ("/app/[s]ite.???", True), ("/*", False), ("/app", False), ("/app/*/site.ini", False),
+     ("/app/site.ini/*", False)],
+)  # fmt: skip
+def test_a_watch_covers_what_the_runner_finds(glob: str, covered: bool) -> None:
+    assert _covers(glob.split("/"), ["", "app", "site.ini"]) is covered
+    parts = b"/app/site.ini".split(b"/")[1:]
+    step = Step(False, Globs([glob.encode()]).start)
+    for part in parts:
+        step = Globs([glob.encode()]).step(step.below, part)
+    assert step.matched is covered  # the runner itself
 
 
 def test_links_are_refused(suite_dir: Path) -> None:
