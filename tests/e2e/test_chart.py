@@ -35,7 +35,7 @@ def test_the_operator_may_do_what_it_needs_and_nothing_else(helm):
     role = next(r for r in objects(helm().stdout, "ClusterRole") if r["metadata"]["name"] == "realcli")
     assert rights(role) == {
         "benchmarksweeps": ["get", "list", "watch"],
-        "trials": ["get", "list", "watch", "create", "patch", "delete"],
+        "trials": ["get", "list", "watch", "create"],
         "benchmarksweeps/status": ["patch"],
         "trials/status": ["patch"],
         "pods": ["get", "list", "watch", "create", "delete"],
@@ -43,7 +43,8 @@ def test_the_operator_may_do_what_it_needs_and_nothing_else(helm):
         "jobs": ["get", "list", "watch", "create", "delete"],
         "configmaps": ["get", "create"],
         "events": ["create"],
-        "leases": ["get", "create", "update"],
+        "benchmarksweeps/finalizers": ["update"],
+        "trials/finalizers": ["update"],
     }
 
 
@@ -59,7 +60,7 @@ def test_watched_namespaces_get_a_binding_each_and_no_cluster_wide_one(helm):
     rendered = helm("--set", "watchNamespaces={one,two}").stdout
     assert objects(rendered, "ClusterRoleBinding") == []
     bound = {(b["metadata"]["namespace"], b["roleRef"]["kind"]) for b in objects(rendered, "RoleBinding")}
-    assert bound == {("one", "ClusterRole"), ("two", "ClusterRole"), ("realcli-system", "Role")}
+    assert bound == {("one", "ClusterRole"), ("two", "ClusterRole")}
 
 
 def test_the_crds_stay_when_the_release_goes(helm):

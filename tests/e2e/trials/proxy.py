@@ -1,6 +1,6 @@
 """A pass-through in front of the S3 server that holds chosen uploads back. Runs in a pod; python3 with aiohttp.
 
-usage: proxy.py UPSTREAM PORT REGEX: a PUT whose path matches REGEX is not forwarded until GET /_release; GET /_held lists them.
+usage: proxy.py UPSTREAM PORT REGEX: a PUT whose path matches REGEX is never forwarded nor answered; GET /_held lists them.
 """
 
 import asyncio
@@ -11,23 +11,17 @@ from aiohttp import ClientSession, TCPConnector, web
 
 UPSTREAM, PORT, HOLD = sys.argv[1], int(sys.argv[2]), re.compile(sys.argv[3])
 held: list[str] = []
-released = asyncio.Event()
 
 
 async def show(request: web.Request) -> web.Response:
     return web.json_response(held)
 
 
-async def release(request: web.Request) -> web.Response:
-    released.set()
-    return web.json_response(held)
-
-
 async def forward(request: web.Request) -> web.Response:
     body = await request.read()
-    if request.method == "PUT" and HOLD.search(request.path) and not released.is_set():
+    if request.method == "PUT" and HOLD.search(request.path):
         held.append(request.path)
-        await released.wait()
+        await asyncio.Event().wait()
     # the signature covers Host and path, so both go on as they came
     headers = {name: value for name, value in request.headers.items() if name.lower() not in ("transfer-encoding", "expect")}
     session: ClientSession = request.app["session"]
@@ -47,7 +41,6 @@ async def main() -> web.Application:
     app = web.Application(client_max_size=1 << 30)
     app["session"] = ClientSession(connector=TCPConnector(limit=0), auto_decompress=False)
     app.router.add_get("/_held", show)
-    app.router.add_get("/_release", release)
     app.router.add_route("*", "/{path:.*}", forward)
     return app
 

@@ -75,11 +75,13 @@ def test_the_turn_limit_holds_against_fifty_requests_at_once(started, demo_kube)
     events = started.events(trial)
     requests = [event for event in events if event["kind"] == "model_request"]
     assert sum(event["data"]["counted"] for event in requests) == 5
-    probes = [event for event in requests if event["data"]["bodyBytes"] < 400]
-    assert len(probes) == 50
+    probes = [event for event in requests if 0 < event["data"]["bodyBytes"] < 400]
+    # the first refusal ends the work, so how many of the others still meet an open gateway is a matter of time
+    assert 3 <= len(probes) <= 50
     passed = [event for event in probes if event["data"]["counted"]]
     assert [event["turn"] for event in passed] == [4, 5]
-    assert {event["data"]["refused"] for event in probes if not event["data"]["counted"]} == {"turn_limit"}
+    refused = {event["data"]["refused"] for event in probes if not event["data"]["counted"]}
+    assert {"turn_limit"} <= refused <= {"turn_limit", "work_over"}
     seen = provider_record(started, demo_kube)
     at_provider = [entry for entry in seen["last"] if "PARALLEL-PROBE" in json.dumps(entry["body"])]
     real = demo_kube.secret("provider", "api-key")
@@ -140,14 +142,14 @@ def test_a_session_killed_between_verdict_and_seal_gives_no_outcome(started, for
         started.kill(f"{name}-a1-v1", "session")
         kube.until("the second verify pod", 120, lambda: kube.get("trial", name)["status"].get("verifyAttempt") == 2)
         assert kube.get("trial", name)["status"]["phase"] == "Verifying"
-        ask(f"{proxy}/_release")
     trial = started.trial("seal-kill")
     assert (trial["status"]["phase"], trial["status"]["reason"], trial["status"]["reward"]) == ("Sealed", "Completed", "1")
     assert trial["status"]["verifyAttempt"] == 2
     assert trial["status"]["attempt"] == 1
     names = started.names(trial)
-    assert "verify-2/seal.json" in names
     assert "verify-1/verdict.json" in names
+    assert "verify-1/seal.json" not in names
+    assert "verify-2/seal.json" in names
 
 
 # -- helpers -------------------------------------------------------------------------------------------------------------
