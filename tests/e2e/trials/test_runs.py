@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kind
 # Sends 50 requests at once through the pod's gateway, as a hostile agent could, and reports how they were answered.
 PARALLEL = """cat > /tmp/parallel.py <<'PY'
 import collections, concurrent.futures, glob, json, os, urllib.error, urllib.request
-body = {"model": "claude-sonnet-4-5", "max_tokens": 10, "messages": [{"role": "user", "content": "PARALLEL-PROBE"}]}
+body = {"model": "claude-sonnet-4-5", "max_tokens": 10, "messages": [{"role": "user", "content": "MARK"}]}
 def ask(number):
     headers = {"content-type": "application/json", "x-api-key": os.environ["ANTHROPIC_API_KEY"]}
     headers["anthropic-version"] = "2023-06-01"
@@ -45,7 +45,7 @@ def started(s3, make_runs, forward, demo_images) -> Any:
     proxy = f"http://proxy.{runs.kube.namespace}.svc.cluster.local:8333"
     runs.start("no-image", ["true"], image="realcli.local/tasks/not-there:0")
     runs.start("wrong-storage", ["true"], secret="wrong-s3")
-    runs.start("turn-limit", ["echo one", LOOK_FOR_KEYS, PARALLEL], limits={"turns": 5})
+    runs.start("turn-limit", ["echo one", LOOK_FOR_KEYS, PARALLEL.replace("MARK", runs.kube.namespace)], limits={"turns": 5})
     runs.start("deadline", [BACKGROUND, "sleep 600"], limits={"exec": {"deadline": "20s"}})
     runs.kube.run("rollout", "status", "deployment/proxy", "--timeout=120s")
     runs.start("seal-kill", ["echo done > /app/out.txt"], endpoint=proxy)
@@ -83,7 +83,8 @@ def test_the_turn_limit_holds_against_fifty_requests_at_once(started, demo_kube)
     refused = {event["data"]["refused"] for event in probes if not event["data"]["counted"]}
     assert {"turn_limit"} <= refused <= {"turn_limit", "work_over"}
     seen = provider_record(started, demo_kube)
-    at_provider = [entry for entry in seen["last"] if "PARALLEL-PROBE" in json.dumps(entry["body"])]
+    probe = [{"role": "user", "content": started.kube.namespace}]
+    at_provider = [entry for entry in seen["last"] if (entry["body"] or {}).get("messages") == probe]
     real = demo_kube.secret("provider", "api-key")
     assert [entry["key"] for entry in at_provider] == [hashlib.sha256(real.encode()).hexdigest()] * 2
     assert seen["keys"].keys() == {hashlib.sha256(real.encode()).hexdigest()}
