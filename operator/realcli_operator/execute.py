@@ -11,7 +11,7 @@ from realcli.api.sweep import SweepStatus
 from realcli.api.trial import TrialStatus
 from realcli_operator.faults import FaultPoint, Faults
 from realcli_operator.kube.api import KubeApi, Regarding
-from realcli_operator.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Stale, TransientError
+from realcli_operator.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, KubeError, NotFound, Stale, TransientError
 from realcli_operator.kube.lister import Happened, Sink
 from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST, API_VERSION
 from realcli_operator.kube.store import Store
@@ -144,7 +144,7 @@ class Executor:
             regarding = Regarding(API_VERSION, kind, view.namespace, view.name, view.uid)
             try:
                 await self.api.emit_event(regarding, note.type, note.reason, note.message)
-            except (TransientError, Forbidden, Invalid, NotFound) as error:
+            except KubeError as error:
                 log.warning("event not posted", reason=note.reason, error=str(error))
 
 

@@ -9,17 +9,18 @@ from realcli.api.plan import Platform
 from realcli.api.sweep import SweepSpec
 from realcli_operator.execute import Executor, Refused, StillDeleting
 from realcli_operator.faults import FaultPoint
+from realcli_operator.kube.errors import PermanentError
 from realcli_operator.kube.names import Key, trial_key
 from realcli_operator.kube.queue import KeyedQueue
-from realcli_operator.kube.views import SweepView
+from realcli_operator.kube.views import ObjectView, SweepView
 from realcli_operator.loop import Done
 from realcli_operator.observe import Observer, TrialSeen
 from realcli_operator.pods.jobs import plan_config_map, sweep_job, trial_manifest
 from realcli_operator.pods.parts import BuildError, SweepContext
 from realcli_operator.pods.trial import trial_pod
-from realcli_operator.reconcile.facts import SweepFacts
+from realcli_operator.reconcile.facts import SweepFacts, UnreadableObject
 from realcli_operator.reconcile.outcome import refused
-from realcli_operator.reconcile.plans import SweepPlan, Task, TrialPlan
+from realcli_operator.reconcile.plans import Note, SweepPlan, Task, TrialPlan
 from realcli_operator.reconcile.sweep import blocked, decide_sweep
 from realcli_operator.reconcile.trial import decide_trial
 
@@ -35,6 +36,13 @@ def _context(observer: Observer, view: SweepView, spec: SweepSpec, platform: Pla
     return SweepContext(view.namespace, view.name, view.uid, spec, platform, pull_policy, plan)
 
 
+async def _unreadable(executor: Executor, kind: str, view: ObjectView | None, error: UnreadableObject) -> PermanentError:
+    """No decision is possible, so no status is: an event is all that a person will see of it."""
+    if view is not None:
+        await executor.tell(kind, view, (Note("Warning", "Unreadable", str(error)),))
+    return PermanentError(str(error), reason="Unreadable")
+
+
 class TrialReconciler:
     """One step of a trial."""
 
@@ -44,7 +52,11 @@ class TrialReconciler:
 
     async def observe(self, key: Key) -> TrialSeen | None:
         """See `Observer.trial`."""
-        return await self._observer.trial(key)
+        try:
+            return await self._observer.trial(key)
+        except UnreadableObject as error:
+            view = self._observer.store.trial(key.namespace, key.name)
+            raise await _unreadable(self._executor, "Trial", view, error) from error
 
     def decide(self, observed: TrialSeen, now: datetime) -> TrialPlan:
         """See `decide_trial`."""
@@ -83,7 +95,11 @@ class SweepReconciler:
 
     async def observe(self, key: Key) -> SweepFacts | None:
         """See `Observer.sweep`."""
-        return await self._observer.sweep(key)
+        try:
+            return await self._observer.sweep(key)
+        except UnreadableObject as error:
+            view = self._observer.store.sweep(key.namespace, key.name)
+            raise await _unreadable(self._executor, "BenchmarkSweep", view, error) from error
 
     def decide(self, observed: SweepFacts, now: datetime) -> SweepPlan:
         """See `decide_sweep`."""

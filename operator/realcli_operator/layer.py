@@ -12,7 +12,6 @@ import structlog
 
 from realcli.api.outcomes import Phase
 from realcli_operator.kube.clock import Clock, SystemClock
-from realcli_operator.kube.expectations import Expectations
 from realcli_operator.kube.informer import Informer, WatchSettings
 from realcli_operator.kube.lister import Cause, Happened, Lister, ResyncSettings
 from realcli_operator.kube.metrics import Metrics
@@ -22,7 +21,7 @@ from realcli_operator.kube.queue import Backoff, KeyedQueue
 from realcli_operator.kube.route import Hint, route
 from realcli_operator.kube.source import WatchSource
 from realcli_operator.kube.store import Store
-from realcli_operator.kube.views import PodView, TrialView, View
+from realcli_operator.kube.views import TrialView, View
 from realcli_operator.loop import Reconciler, Workers, WorkerSettings, supervise
 
 log = structlog.get_logger(__name__)
@@ -55,7 +54,7 @@ class LayerSettings:
 
 
 class WatchLayer:
-    """``store``, ``queue`` and ``expectations`` are for the reconcilers; `start` gives them their keys."""
+    """``store`` and ``queue`` are for the reconcilers; `start` gives them their keys."""
 
     def __init__(
         self,
@@ -70,7 +69,6 @@ class WatchLayer:
         self.metrics = metrics or Metrics()
         self.store = Store()
         self.queue: KeyedQueue[Key] = KeyedQueue(self.clock, self.settings.key_backoff)
-        self.expectations = Expectations(self.clock)
         self.started = False
         self._created = self.clock.monotonic()
         self._router = router
@@ -96,7 +94,6 @@ class WatchLayer:
             self._spawn(f"lister-{lister.kind}", lister.resync_forever)
         for informer in self.informers:
             self._spawn(f"informer-{informer.lister.kind}", informer.run)
-        self._spawn("expectations", self._expire_forever)
         self._workers = Workers(self.queue, reconcilers, self.settings.workers, self.clock, self.metrics)
         self._workers.start()
         self.started = True
@@ -114,10 +111,6 @@ class WatchLayer:
         """Turn news into keys."""
         if happened is Happened.RESYNC and is_settled(view):
             return
-        if isinstance(view, PodView) and view.owner_uid is not None:
-            self.expectations.observed(view.owner_uid, view.name)
-        if happened is Happened.GONE:
-            self.expectations.forget(view.uid)
         for hint in self._router(view):
             self.queue.add_after(hint.key, hint.after)
 
@@ -167,11 +160,6 @@ class WatchLayer:
 
     def _spawn(self, name: str, run: Callable[[], Any]) -> None:
         self._tasks.append(asyncio.create_task(supervise(name, run, self.clock, self.metrics), name=name))
-
-    async def _expire_forever(self) -> None:
-        while True:
-            await self.clock.sleep(60.0)
-            self.expectations.expire()
 
     def _bind_gauges(self) -> None:
         self.metrics.queue_depth.set_function(lambda: self.queue.stats().ready)

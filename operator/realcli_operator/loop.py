@@ -33,7 +33,7 @@ class Reconciler(Protocol[Observed, Plan]):
     """One kind of key, in three parts of which the middle one is pure."""
 
     async def observe(self, key: Key) -> Observed | None:
-        """What is known of the key (store, expectations, fresh reads on recovery paths); None: the object is gone."""
+        """What is known of the key (store, fresh reads on recovery paths); None: the object is gone."""
         ...
 
     def decide(self, observed: Observed, now: datetime) -> Plan:

@@ -9,6 +9,7 @@ from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform, decode_plan, plan_in_log
 from realcli.api.termination import Result
+from realcli_operator.execute import Refused
 from realcli_operator.kube.api import KubeApi
 from realcli_operator.kube.clock import Clock
 from realcli_operator.kube.errors import Forbidden, Invalid, NotFound, PermanentError
@@ -22,6 +23,7 @@ from realcli_operator.reconcile.facts import (
     PlanLog,
     SweepFacts,
     TrialFacts,
+    UnreadableObject,
     sweep_spec,
     sweep_status,
     trial_spec,
@@ -170,7 +172,10 @@ class Observer:
         memory.looked = True
         if found.owner_uid != sweep.uid or PLAN_KEY not in found.data:
             return None  # somebody else's: creating ours will say so
-        memory.plan = decode_plan(found.data[PLAN_KEY], sweep.status.get("planDigest"))
+        try:
+            memory.plan = decode_plan(found.data[PLAN_KEY], sweep.status.get("planDigest"))
+        except ValueError as error:
+            raise UnreadableObject(f"ConfigMap {sweep.namespace}/{found.name}: {error}; make a new sweep") from error
         return memory.plan
 
     async def _plan_log(self, sweep: SweepView, jobs: dict[str, JobFacts]) -> PlanLog | None:
@@ -210,16 +215,18 @@ class Observer:
     async def _survives(self, sweep: SweepView, use: Use, *, user_namespaces: bool) -> bool:
         if use is not Use.AUTO:
             return use is Use.ALWAYS
-        probe = probe_pod(
-            sweep.namespace,
-            sweep.name,
-            self.settings.images.session,
-            user_namespaces=user_namespaces,
-            image_volumes=not user_namespaces,
-        )
+        image = self.settings.images.session
+        probe = probe_pod(sweep.namespace, sweep.name, image, user_namespaces=user_namespaces, image_volumes=not user_namespaces)
         try:
             kept = await self.api.dry_run_create_pod(probe)
         except (Invalid, Forbidden):
+            plain = probe_pod(sweep.namespace, sweep.name, image, user_namespaces=False, image_volumes=False)
+            try:
+                await self.api.dry_run_create_pod(plain)
+            except (Invalid, Forbidden) as error:
+                # No pod at all may be made now (quota, permission, a namespace a second old): that is no answer, and the
+                # plan would keep it for the whole sweep.
+                raise Refused(f"whether the cluster has the feature cannot be found out: {error.message}") from error
             return False
         return user_namespaces_survived(kept) if user_namespaces else image_volumes_survived(kept)
 

@@ -344,7 +344,8 @@ class _Step:
             text = message if effect is Effect.FINAL else f"{message} (attempt {invalid} of {allowed + 1}, the last)"
             over = ended(status, Phase.INVALID, reason, text, self.now, self.generation)
             return TrialPlan(delete=removals, status=over, events=(Note("Warning", reason, text),))
-        wait = base if effect is Effect.HELD else backoff(base, invalid, self.policy.max_backoff)
+        times = status.attempt - invalid if effect is Effect.HELD else invalid  # what is held is not bounded: it slows down
+        wait = backoff(base, times, self.policy.max_backoff)
         conditions = with_condition(status.conditions, "Running", "False", reason, message, self.now, self.generation)
         waiting = status.model_copy(
             update={

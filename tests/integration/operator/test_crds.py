@@ -82,6 +82,10 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no endpoint": (lambda s: model(s).update(endpoints={}), "every model needs endpoints.anthropic"),
     "plain http": (lambda s: model(s)["endpoints"]["anthropic"].update(url="http://x"), "sends the key in clear text"),
     "not a duration": (lambda s: s["spec"].update(limits={"setup": "soon"}), "spec.limits.setup"),
+    "no time": (lambda s: s["spec"].update(limits={"exec": {"deadline": "0s"}}), "a limit has to be from 1s to 720h"),
+    "no time to be scheduled": (lambda s: s["spec"].update(limits={"pending": "5ms"}), "a limit has to be from 1s to 720h"),
+    "a year": (lambda s: s["spec"].update(limits={"collab": {"deadline": "8760h"}}), "a limit has to be from 1s to 720h"),
+    "an age": (lambda s: s["spec"].update(limits={"verify": "99999999999h"}), "spec.limits.verify"),
     "no repeats": (lambda s: s["spec"].update(repeats=0), "greater than or equal to 1"),
     "source without path": (lambda s: s["spec"]["benchmark"].update(source="s3://evals"), "spec.benchmark.source"),
     "unknown field": (lambda s: s["spec"].update(tasks=["a"]), 'unknown field "spec.tasks"'),
@@ -95,6 +99,14 @@ async def test_what_is_wrong_is_refused_with_a_message(admin: Any, name: str) ->
     with pytest.raises(Invalid) as refused:
         await admin.send("POST", SWEEPS + DRY, smallest(change))
     assert message in refused.value.message
+
+
+async def test_what_is_unusual_is_accepted(admin: Any) -> None:
+    def change(sweep: dict[str, Any]) -> None:
+        model(sweep)["endpoints"]["anthropic"]["apiKey"]["secretRef"]["name"] = "a.secret-may-have-a-long-name" * 8
+        sweep["spec"].update(limits={"setup": "1h30m0.5s", "verify": "720h"}, retry={"backoff": "0s"})
+
+    await admin.send("POST", SWEEPS + DRY, smallest(change))
 
 
 async def test_plain_http_is_for_services_of_the_cluster(admin: Any) -> None:

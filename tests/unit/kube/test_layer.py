@@ -1,4 +1,4 @@
-"""The assembled layer on the cluster in memory: order of start, expectations, resync, the probe."""
+"""The assembled layer on the cluster in memory: order of start, resync, the probe."""
 
 from __future__ import annotations
 
@@ -101,21 +101,6 @@ async def test_a_burst_of_trials_is_one_look_at_the_sweep(rig: Rig, trial_manife
     for _ in range(50):
         await asyncio.sleep(0)
     assert rig.recorder.keys.count(sweep_key("one", "s")) == 1
-
-
-async def test_expectations_end_with_the_echo(rig: Rig, trial_manifest: Any, pod_manifest: Any, until: Any) -> None:
-    await rig.start()
-    uid = rig.cluster.create(Kind.TRIAL, trial_manifest("s-0"))["metadata"]["uid"]
-    rig.layer.expectations.expect_created(uid, "s-0-a1")
-    rig.layer.expectations.expect_status(uid, {"phase": "Working"})
-    owner = [{"kind": "Trial", "name": "s-0", "uid": uid, "controller": True}]
-    rig.cluster.create(Kind.POD, pod_manifest("s-0-a1", "s-0", ownerReferences=owner))
-    await until(lambda: rig.layer.store.pod("one", "s-0-a1") is not None)
-    assert not rig.layer.expectations.creation_pending(uid, "s-0-a1")
-    assert rig.layer.expectations.status_pending(uid, {"phase": "Working"})
-    rig.cluster.delete(Kind.TRIAL, "one", "s-0")
-    await until(lambda: len(rig.layer.expectations) == 0)
-    await until(lambda: rig.layer.store.pod("one", "s-0-a1") is None, "owned pods go with the trial")
 
 
 async def test_the_resync_looks_again_at_what_is_not_settled(rig: Rig, trial_manifest: Any, until: Any) -> None:

@@ -1,4 +1,4 @@
-"""Lines, rate limit, expectations, routes, errors."""
+"""Lines, rate limit, routes, errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from realcli_operator.kube import errors
 from realcli_operator.kube.errors import error_for
-from realcli_operator.kube.expectations import Expectations
 from realcli_operator.kube.lines import LineBuffer
 from realcli_operator.kube.names import Kind, Resource, sweep_key, trial_key
 from realcli_operator.kube.project import project
@@ -46,30 +45,6 @@ async def test_rate_limit_allows_a_burst_and_then_an_even_pace(clock: Any) -> No
 def test_rate_limit_refuses_nonsense(rate: float, burst: int) -> None:
     with pytest.raises(ValueError, match="rate > 0 and burst >= 1"):
         RateLimit(rate, burst)
-
-
-def test_expectations_end_by_time_by_change_and_by_sight(clock: Any) -> None:
-    expected = Expectations(clock)
-    expected.expect_status("u", {"a": 1, "b": 2})
-    assert expected.status_pending("u", {"b": 2, "a": 1})
-    assert not expected.status_pending("u", {"a": 1})
-    assert not expected.status_pending("v", {"a": 1, "b": 2})
-    expected.expect_created("u", "pod-1")
-    expected.expect_created("u", "pod-2")
-    expected.observed("u", "pod-1")
-    assert not expected.creation_pending("u", "pod-1")
-    assert expected.creation_pending("u", "pod-2")
-    clock.advance(29.9)
-    assert expected.status_pending("u", {"a": 1, "b": 2})
-    clock.advance(0.2)
-    assert not expected.status_pending("u", {"a": 1, "b": 2})
-    assert not expected.creation_pending("u", "pod-2")
-    assert len(expected) == 2
-    expected.expire()
-    assert len(expected) == 0
-    expected.expect_status("u", {})
-    expected.forget("u")
-    assert not expected.status_pending("u", {})
 
 
 def _view(kind: Kind, **labels: str) -> Any:

@@ -17,7 +17,7 @@ from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.execute import Executor
 from realcli_operator.handlers import SweepReconciler, TrialReconciler
-from realcli_operator.kube.errors import Forbidden, ServerError, Stale
+from realcli_operator.kube.errors import Forbidden, Invalid, ServerError, Stale
 from realcli_operator.kube.fake import FakeCluster
 from realcli_operator.kube.fake_api import FakeKubeApi
 from realcli_operator.kube.names import LABEL_ROLE, Kind
@@ -40,6 +40,7 @@ class Machine:
     a: Any
     cluster: FakeCluster
     layer: WatchLayer
+    observer: Observer
 
     def turn(self) -> None:
         """Every Job gets its pod, every pod ends well."""
@@ -128,7 +129,7 @@ async def running(a: Any, **spec: Any) -> AsyncIterator[Machine]:
         {Kind.TRIAL: TrialReconciler(observer, executor), Kind.SWEEP: SweepReconciler(observer, executor, layer.queue)}
     )
     try:
-        yield Machine(a, cluster, layer)
+        yield Machine(a, cluster, layer, observer)
     finally:
         await layer.stop()
 
@@ -271,6 +272,53 @@ async def test_a_permission_that_the_operator_lacks_costs_no_trial(a: Any, error
         machine.cluster.admit = admit
         await machine.until(lambda: all("refuses" in t.get("message", "") for t in machine.trials() or [{}]), "they say so")
         assert {t["phase"] for t in machine.trials()} == {"Pending"}
+
+
+async def test_a_cluster_that_takes_no_pod_now_is_not_a_cluster_without_features(a: Any) -> None:
+    """The answer is kept for the whole sweep: user namespaces must not be lost to a quota, or to a namespace a second old."""
+    async with running(a) as machine:
+
+        def admit(kind: str, manifest: Any) -> None:
+            if kind == Kind.POD:
+                raise Forbidden('error looking up service account one/default: serviceaccount "default" not found', status=403)
+
+        machine.cluster.admit = admit
+
+        def ready() -> Any:
+            return next((c for c in machine.status.get("conditions", ()) if c["type"] == "Ready"), {})
+
+        await machine.until(lambda: "serviceaccount" in ready().get("message", ""), "it says why")
+        assert machine.cluster.objects(Kind.JOB) == []
+        (sweep,) = machine.layer.store.sweeps()
+        machine.cluster.admit = None
+        platform = await machine.observer.platform(sweep)
+        assert (platform.user_namespaces, platform.image_volumes) == (True, True)
+
+
+async def test_a_cluster_that_refuses_the_feature_alone_is_used_without(a: Any) -> None:
+    async with running(a, suspend=True) as machine:
+
+        def admit(kind: str, manifest: Any) -> None:
+            if kind == Kind.POD and manifest["spec"].get("volumes"):
+                raise Invalid("spec.volumes[0].image: Forbidden: may not be used", status=422)
+
+        machine.cluster.admit = admit
+        (sweep,) = machine.layer.store.sweeps()
+        platform = await machine.observer.platform(sweep)
+    assert (platform.user_namespaces, platform.image_volumes) == (True, False)
+
+
+@pytest.mark.parametrize(("kind", "what"), [("trial", "Trial one/first-00000: status.attempt"), ("sweep", "spec.colour")])
+async def test_an_object_that_cannot_be_read_says_so(a: Any, kind: str, what: str) -> None:
+    """Of a newer version's CRD, say. No decision is possible, so an event is all that can be shown."""
+    async with running(a) as machine:
+        await machine.until(lambda: len(machine.trials()) == 4, "trials")
+        if kind == "trial":
+            machine.cluster.update(Kind.TRIAL, "one", "first-00000", lambda t: t.update(status={"attempt": "two"}))
+        else:
+            raw = machine.cluster.update(Kind.SWEEP, "one", "first", lambda sweep: sweep["spec"].update(colour="red"))
+            machine.layer.take_sweep_event("MODIFIED", raw)
+        await machine.until(lambda: any(what in e["message"] for e in machine.cluster.objects("event")), "an event")
 
 
 async def test_a_pod_that_vanished_before_any_status_knew_it_costs_an_attempt_not_the_trial(a: Any) -> None:

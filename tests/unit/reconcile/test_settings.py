@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,3 +87,19 @@ def test_the_process_says_what_is_missing() -> None:
     )
     assert done.returncode == 2
     assert "REALCLI_IMAGE_SESSION is not set" in done.stderr
+
+
+def test_the_chart_sets_what_the_operator_reads_and_nothing_else() -> None:
+    """A value that reaches nobody is a setting that is ignored silently."""
+    read: set[str] = set()
+
+    class Recorder(dict[str, str]):
+        def get(self, key: str, default: Any = None) -> Any:
+            read.add(key)
+            return super().get(key, default)
+
+    Settings.from_environment(Recorder(GIVEN))
+    chart = Path(__file__).parents[3] / "charts/realcli/templates/deployment.yaml"
+    given = set(re.findall(r"name: (REALCLI_[A-Z_]+)", chart.read_text()))
+    not_for_users = {"REALCLI_ALLOW_FAULTS", "REALCLI_KUBECONFIG", "REALCLI_LIVENESS", "REALCLI_WORKERS"}
+    assert given == read - not_for_users

@@ -230,6 +230,16 @@ class TestWorkEnds:
         again = decide(a, a.facts(a.replace(a.facts(), status=plan.status).status.model_copy(update={"retry_after": None})))
         assert again.create == PodIntent(2)
 
+    def test_a_trial_that_is_taken_again_and_again_slows_down(self, a: Any) -> None:
+        taken = (a.condition("DisruptionTarget", reason="PreemptionByScheduler"),)
+
+        def waits(attempt: int, invalid: int) -> Any:
+            status = a.status(attempt=attempt, invalid_attempts=invalid)
+            pod = a.ended(f"first-00000-a{attempt}", a.work_invalid("SessionLost"), conditions=taken)
+            return decide(a, a.facts(status, pod)).requeue_after
+
+        assert [waits(*numbers) for numbers in ((1, 0), (2, 0), (2, 1), (9, 0))] == [30.0, 60.0, 30.0, 600.0]
+
     def test_an_absent_pod_is_looked_for_in_storage(self, a: Any) -> None:
         unsure = decide(a, a.facts(a.status()))
         assert (unsure.create, unsure.status, unsure.requeue_after) == (None, None, 1.0)
