@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from realcli.ledger.reader import StoreReader, attempts_below
-from realcli.ledger.show import describe
+from realcli.ledger.show import describe, visible
 from realcli.ledger.verify import verify_attempt
 from realcli_cli.main import UserError
 from realcli_cli.places import Place, is_address, object_in_cluster, place_of_uri
@@ -25,53 +25,62 @@ Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namesp
 def verify(
     what: What,
     anchor: Annotated[str | None, typer.Option(help="Digest the work seal must have (Trial.status.workSealDigest).")] = None,
+    verdict_anchor: Annotated[str | None, typer.Option(help="Digest a verify seal must have (Trial.status.sealDigest).")] = None,
     endpoint: Endpoint = None,
     namespace: Namespace = None,
 ) -> None:
-    """Check seals, chains and objects. Exit code 1 if anything is wrong."""
-    console = Console(highlight=False, soft_wrap=True)
+    """Check seals, chains and objects; of a Trial also against the digests in its status. Exit code 1 if anything is wrong."""
+    console = _console()
     place = _place(what, endpoint, namespace)
     roots = attempts_below(place.store, place.key)
     if not roots:
         raise UserError(
             f"{place.shown}: no ledger lies here; expected an attempt (…/trials/<ordinal>/attempt-<k>) or a folder above some"
         )
-    anchor = anchor or place.anchor
-    if anchor and len(roots) > 1:
+    anchor, verdict_anchor = anchor or place.anchor, verdict_anchor or place.verdict_anchor
+    anchors = [name for name, digest in (("work", anchor), ("verdict", verdict_anchor)) if digest]
+    if anchors and len(roots) > 1:
         raise UserError(f"--anchor is about one attempt, but {len(roots)} lie below {place.shown}; name one")
     wrong = 0
     for root in roots:
-        report = verify_attempt(StoreReader(place.store, root), root, anchor)
+        report = verify_attempt(StoreReader(place.store, root), root, anchor, verdict_anchor)
         wrong += not report.ok
         trial = (
             f"{report.identity.sweep}-{report.identity.ordinal:05d} attempt {report.identity.attempt}"
             if report.identity
             else root
         )
-        state = "[green]ok[/]" if report.ok else "[red]WRONG[/]"
-        console.print(f"{state} {escape(trial)}: {report.events} events, {report.objects} objects, seal {report.seal}")
+        state = Text("ok", "green") if report.ok else Text("WRONG", "red")
+        told = f" {visible(trial)}: {report.events} events, {report.objects} objects, seal {report.seal}"
+        console.print(state + Text(told))
         for finding in report.findings:
-            console.print(f"   {escape(str(finding))}", markup=True)
-    console.print(f"{len(roots) - wrong} of {len(roots)} attempts verify" + (" against the anchor" if anchor else ""))
+            console.print(Text(f"   {visible(str(finding))}"))
+    against = f" against the {' and '.join(anchors)} anchor" if anchors else ""
+    console.print(Text(f"{len(roots) - wrong} of {len(roots)} attempts verify{against}"))
     raise typer.Exit(1 if wrong else 0)
 
 
 @app.command()
 def cat(what: What, endpoint: Endpoint = None, namespace: Namespace = None) -> None:
     """Print a ledger readably, one line an event."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = _console()
     place = _place(what, endpoint, namespace)
     roots = attempts_below(place.store, place.key)
     if not roots:
         raise UserError(f"{place.shown}: no ledger lies here")
     for root in roots:
         if len(roots) > 1:
-            console.print(f"[bold]{escape(root)}[/]")
+            console.print(Text(visible(root), "bold"))
         try:
             for event in StoreReader(place.store, root).events():
-                console.print(escape(describe(event)))
+                console.print(Text(describe(event)))
         except ValueError as error:
             raise UserError(f"{place.shown}: {error}; `realcli ledger verify` names every damage") from error
+
+
+def _console() -> Console:
+    """Text of an agent goes through it: nothing in it is markup, an emoji code or a highlight."""
+    return Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 def _place(what: str, endpoint: str | None, namespace: str | None) -> Place:
@@ -81,4 +90,4 @@ def _place(what: str, endpoint: str | None, namespace: str | None) -> Place:
     uri = status.get("ledgerURI")
     if not uri:
         raise UserError(f"trial {what} has no ledger yet (phase {status.get('phase', 'Pending')})")
-    return place_of_uri(uri, endpoint)._replace(anchor=status.get("workSealDigest"))
+    return place_of_uri(uri, endpoint)._replace(anchor=status.get("workSealDigest"), verdict_anchor=status.get("sealDigest"))

@@ -19,7 +19,8 @@ def main() -> None:
         import typer
     except ModuleNotFoundError as error:
         _fail(f"the command line is not installed ({error.name} is missing): pip install 'realcli[cli]'")
-    app = typer.Typer(name="realcli", no_args_is_help=True, add_completion=False, help="Measure CLI coding agents.")
+    app = typer.Typer(name="realcli", no_args_is_help=True, add_completion=False)
+    app.callback()(_group)
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         _add(app, point)
     from realcli.storage import StorageError
@@ -28,6 +29,10 @@ def main() -> None:
         app()
     except (UserError, StorageError) as error:
         _fail(str(error))
+
+
+def _group() -> None:
+    """Measure CLI coding agents."""
 
 
 def _add(app: object, point: EntryPoint) -> None:
@@ -39,14 +44,16 @@ def _add(app: object, point: EntryPoint) -> None:
         command = point.load()
     except ModuleNotFoundError as error:
         missing = error.name
-        stub = typer.Typer(invoke_without_command=True)
 
-        @stub.callback(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+        @app.command(
+            point.name, add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+        )
         def unavailable() -> None:
+            """Not installed."""
             raise UserError(f"`realcli {point.name}` needs {missing}, which is not installed: pip install 'realcli[cli]'")
 
-        command = stub
-    app.add_typer(command, name=point.name)
+    else:
+        app.add_typer(command, name=point.name)
 
 
 def _fail(message: str) -> NoReturn:

@@ -19,6 +19,7 @@ class Place(NamedTuple):
     key: str
     shown: str
     anchor: str | None = None  # digest of the work seal, where an object in the cluster told it
+    verdict_anchor: str | None = None  # digest of the verify seal, likewise
 
 
 def place_of_uri(uri: str, endpoint: str | None) -> Place:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from realcli.storage.port import check_key
 from realcli_cli.main import UserError
 from realcli_cli.places import is_address, object_in_cluster, place_of_uri
 
@@ -30,17 +31,19 @@ def download(
     place = place_of_uri(uri, endpoint)
     base = place.key.strip("/")
     base = base + "/" if base else ""
-    count = 0
-    for item in place.store.list(base):
-        target = directory / item.key.removeprefix(base)
+    keys = [item.key for item in place.store.list(base)]
+    if base + "index.html" not in keys:
+        raise UserError(f"{uri}: no report lies here (there is no index.html); expected an address such as …/reports/<digest>")
+    for key in keys:
+        try:
+            target = directory / check_key(key.removeprefix(base))
+        except ValueError as error:
+            raise UserError(f"a file of the report would be written outside {directory}: {error}") from error
         if not target.resolve().is_relative_to(directory.resolve()):
-            raise UserError(f"{item.key} would be written outside {directory}; nothing more was written")
+            raise UserError(f"{key!r} would be written outside {directory}, through a link; nothing more was written")
         target.parent.mkdir(parents=True, exist_ok=True)
-        place.store.download(item.key, target)
-        count += 1
-    if not count:
-        raise UserError(f"{uri}: no report lies here")
-    typer.echo(f"{count} files from {uri}\n{directory / 'index.html'}")
+        place.store.download(key, target)
+    typer.echo(f"{len(keys)} files from {uri}\n{directory / 'index.html'}")
 
 
 def _report_of(sweep: str, namespace: str | None) -> str:
