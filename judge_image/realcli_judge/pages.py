@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from realcli.api.outcomes import BY_REASON
 from realcli_judge.hostile import visible
 from realcli_judge.shown import ShownSection
-from realcli_judge.summary import Summary, TaskCell, TrialSummary
+from realcli_judge.summary import Number, Summary, TaskCell, TrialSummary
 
 EFFECTS = {
     "Verified": "valid; the tests decide",
@@ -41,7 +41,7 @@ def environment() -> Environment:
     found = Environment(
         loader=PackageLoader("realcli_judge"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    found.filters |= {"visible": visible, "duration": duration}
+    found.filters |= {"visible": visible, "duration": duration, "signed": Number.signed}
     return found
 
 

@@ -55,7 +55,7 @@ def _rq2(configurations: Sequence[ConfigurationSummary]) -> str:
     one = paired[0]
     assert one.paired.delta_r is not None  # it has pairs
     delta = one.paired.delta_r
-    change = "does not change" if delta.value == 0 else f"changes by {'+' if delta.value > 0 else ''}{delta.text}"
+    change = "does not change" if delta.value == 0 else f"changes by {delta.signed()}"
     return (
         f"On the same tasks, the success rate of {one.name} {change} when a user takes part: of {one.paired.pairs} pairs of runs "
         f"{one.paired.fail_to_pass} turn from failure to success and {one.paired.pass_to_fail} the other way round."

@@ -12,7 +12,7 @@ from realcli.api.plan import BenchmarkLock, Deviation, SweepIdentity
 from realcli.api.sweep import Mode, ScoreRow
 from realcli.api.trial import Checks, Tokens
 from realcli.scoring.records import InstanceRecord
-from realcli.scoring.scorerow import decimal
+from realcli.scoring.scorerow import decimal, signed
 
 
 class Number(Frozen):
@@ -21,6 +21,10 @@ class Number(Frozen):
     exact: str  # "17/50"
     value: float
     text: str  # "0.340"
+
+    def signed(self) -> str:
+        """As a difference is written: "+0.340"; what reads as zero has no sign."""
+        return signed(Fraction(self.exact))
 
 
 class Bounds(Frozen):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from datetime import timedelta
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
@@ -66,8 +65,3 @@ def seconds(duration: str) -> float:
         raise ValueError(f"{duration!r} is not a duration; expected one such as 6h, 1h30m, 20s or 500ms")
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s)", duration)
     return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
-
-
-def as_timedelta(duration: str) -> timedelta:
-    """The same as a timedelta."""
-    return timedelta(seconds=seconds(duration))

@@ -53,12 +53,6 @@ def items(script: Script) -> list[Item]:
     return [_item(script, entry) for entry in script.order]
 
 
-def mandatory_slices(script: Script) -> list[str]:
-    """Ids of the mandatory slices, in the script's order of release."""
-    mandatory = {part.id for part in script.slices if part.mandatory}
-    return [id for item in items(script) for id in item.slices if id in mandatory]
-
-
 def _item(script: Script, entry: str) -> Item:
     if entry.startswith(BATCH):
         batch = entry.removeprefix(BATCH)

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from realcli.api.termination import MAX_REPORT_BYTES, Result, Termination
 from realcli.storage.paths import join
 from realcli_judge.__main__ import _fitting
 from realcli_judge.pages import environment
-from realcli_judge.summary import Summary
+from realcli_judge.summary import Summary, number
 from tests.support.sealed_sweep import DEEDS, SCENARIO, Deed, SealedSweep, write_sweep, write_trial
 
 HOSTILE = "<script>alert(1)</script></div><img src=x onerror=alert(2)>\x1b[31m\u202egnp.exe\u200b{{ 7*7 }}{% raw %}"
@@ -345,6 +346,13 @@ def test_the_renewed_group_counts(judged: SealedSweep, job: Any) -> None:
     summary, _, message = report(judged, job)
     assert (summary.state, summary.counts.valid, summary.trials[8].attempt) == ("Complete", 12, 5)
     assert message.uri != before.uri
+
+
+def test_a_difference_that_reads_as_zero_has_no_sign() -> None:
+    found = [number(Fraction(*parts)) for parts in ((1, 3000), (-1, 3000), (1, 3), (-1, 3), (0, 1))]
+    assert [one and one.signed() for one in found] == ["0.000", "0.000", "+0.333", "-0.333", "0.000"]
+    macro = "{% from 'macros.html' import signed %}{{ signed(x) }}"
+    assert ">0.000<" in environment().from_string(macro).render(x=found[0])
 
 
 def test_templates_escape_by_themselves() -> None:
