@@ -35,12 +35,13 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         message = await _message(args, settings, socket)
     except Exception as error:
         traceback.print_exc()
-        report(_bug(args.command, error), settings.termination_log)
-        return 1
+        message, code = _bug(args.command, error), 1
+    else:
+        code = 0
     report(message, settings.termination_log)
     if args.command != "plan":
         await socket.release(settings.release_seconds)
-    return 0
+    return code
 
 
 async def _message(args: argparse.Namespace, settings: Settings, socket: SocketUse) -> Termination:

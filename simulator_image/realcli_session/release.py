@@ -6,25 +6,29 @@ import contextlib
 from pathlib import Path
 
 from realcli_session.runner.errors import RunnerLost
-from realcli_session.runner.listener import listen
+from realcli_session.runner.listener import Listener, listen
 
 
 class SocketUse:
-    """Where the runner connects, and whether anybody has listened there."""
+    """Where the runner connects, and whether anybody has waited for it there."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.opened = False
+        self._listener: Listener | None = None
 
-    def open(self) -> str:
-        """The path, for the one who is going to listen."""
-        self.opened = True
-        return self.path
+    def listen(self) -> Listener:
+        """Open the socket. The caller closes it."""
+        self._listener = listen(self.path)
+        return self._listener
 
     async def release(self, seconds: float) -> None:
-        """Accept the runner and close, if nobody has. One that does not come within `seconds` ends by its own limit."""
-        if self.opened or not seconds or not Path(self.path).parent.is_dir():
+        """Accept the runner and close, if nobody has tried. One that does not come within `seconds` ends by its own limit.
+
+        A socket that was opened and closed again without waiting for the runner counts as not tried: the runner still waits.
+        """
+        tried = self._listener is not None and self._listener.awaited
+        if tried or not seconds or not Path(self.path).parent.is_dir():
             return
-        with contextlib.closing(listen(self.open())) as listener, contextlib.suppress(RunnerLost):
+        with contextlib.closing(self.listen()) as listener, contextlib.suppress(RunnerLost):
             runner = await listener.accept(seconds)
             await runner.close()

@@ -7,6 +7,7 @@ execution), MCP connectors, containers, files, URL sources. Every function retur
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable
 from typing import Any, Final, Literal
@@ -14,6 +15,7 @@ from typing import Any, Final, Literal
 Route = Literal["messages", "count_tokens", "models", "root"]
 MAX_MESSAGES: Final = 10_000  # a request event names each by digest in one line
 MAX_SYSTEM: Final = 100
+MAX_DEPTH: Final = 100  # lists and objects inside each other; what is deeper, nobody after us could read
 
 _FIELDS = frozenset(
     {
@@ -62,15 +64,32 @@ def parse_body(raw: bytes) -> dict[str, Any]:
     def constant(name: str) -> Any:
         raise BodyRefused(f"json: {name} is not JSON")
 
+    def number(text: str) -> float:
+        value = float(text)
+        if math.isinf(value):
+            raise BodyRefused("json: a number is out of range")
+        return value
+
     try:
-        body = json.loads(raw, object_pairs_hook=unique, parse_constant=constant)
+        body = json.loads(raw, object_pairs_hook=unique, parse_constant=constant, parse_float=number)
     except BodyRefused:
         raise
     except (ValueError, RecursionError) as error:
         raise BodyRefused(f"json: {type(error).__name__}") from error
     if not isinstance(body, dict):
         raise BodyRefused("json: not an object")
+    if depth_of(body) > MAX_DEPTH:
+        raise BodyRefused(f"json: more than {MAX_DEPTH} lists and objects inside each other")
     return body
+
+
+def depth_of(value: object) -> int:
+    """How many lists and objects stand inside each other, 0 for a plain value; without recursion."""
+    depth, level = 0, [value]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        depth += 1
+        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
+    return depth
 
 
 def feature_refused(body: dict[str, Any]) -> str | None:
@@ -130,12 +149,13 @@ def _blocks(content: object) -> str | None:
         if not isinstance(block, dict):
             return "block is not an object"
         kind = block.get("type")
-        if kind not in _BLOCKS:
+        if not isinstance(kind, str) or kind not in _BLOCKS:
             return f"block {str(kind)[:64]}"
         if kind in ("image", "document"):
             source = block.get("source")
-            if not isinstance(source, dict) or source.get("type") not in _SOURCES:
-                return f"source {str(source.get('type') if isinstance(source, dict) else source)[:64]}"
+            origin = source.get("type") if isinstance(source, dict) else source
+            if not isinstance(source, dict) or not isinstance(origin, str) or origin not in _SOURCES:
+                return f"source {str(origin)[:64]}"
             todo.extend(_inner(source.get("content")))
         if kind == "tool_result":
             todo.extend(_inner(block.get("content")))

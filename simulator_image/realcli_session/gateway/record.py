@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from pydantic import JsonValue
 
 from realcli.ledger.events import AgentMessage, BlobRef, ModelReply, ModelRequest, ToolCall, ToolResult
 from realcli_session.evidence.markers import file_reads
+from realcli_session.gateway.allow import MAX_DEPTH
 from realcli_session.gateway.port import EventSink
 from realcli_session.gateway.reply import Reply
 from realcli_session.gateway.turns import Turn
@@ -50,12 +52,12 @@ class Recorder:
             ModelRequest(
                 request_id=request_id,
                 dialect="anthropic",
-                path=path[:1024],
+                path=clean(path[:1024]),
                 body_sha256=body_digest(raw),
                 body_bytes=len(raw),
                 model_asked=_asked(model),
                 counted=False,
-                refused=reason,
+                refused=clean(reason),
             ),
         )
 
@@ -132,7 +134,7 @@ class Recorder:
                 waited_ms=round(waited * 1000),
                 first_byte_ms=None if first_byte is None else round(first_byte * 1000),
                 total_ms=round(total * 1000),
-                body=self._blob(reply.message()) if reply.id is not None else None,
+                body=self._blob(clean_json(reply.message())) if reply.id is not None else None,
                 error=None if error is None else clean(error),
             ),
         )
@@ -182,12 +184,17 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def clean_json(value: JsonValue) -> JsonValue:
-    """The same for every text of a JSON value."""
+def clean_json(value: JsonValue, depth: int = 0) -> JsonValue:
+    """A JSON value that any reader takes: texts as `clean` makes them; a number out of range, and what is nested too deep, as
+    text."""
     if isinstance(value, str):
         return clean(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list | dict) and depth >= MAX_DEPTH:
+        return "[nested too deep]"
     if isinstance(value, list):
-        return [clean_json(item) for item in value]
+        return [clean_json(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {clean(key): clean_json(item) for key, item in value.items()}
+        return {clean(key): clean_json(item, depth + 1) for key, item in value.items()}
     return value

@@ -16,7 +16,7 @@ from realcli_session.gateway.body import BodyBudget, BodyTooLarge, claimed_size,
 from realcli_session.gateway.config import GatewayConfig
 from realcli_session.gateway.exchange import Exchange, Ledgered
 from realcli_session.gateway.port import AcceptedHook, Clock, EventSink, PlainAnswer, ProviderFailure, SystemClock
-from realcli_session.gateway.record import Recorder
+from realcli_session.gateway.record import Recorder, clean
 from realcli_session.gateway.turns import TurnCounter
 from realcli_session.gateway.upstream import Upstream
 from realcli_session.gateway.waits import WaitMeter
@@ -217,5 +217,6 @@ class Gateway:
         kind: str = "invalid_request_error",
     ) -> web.Response:
         self._refused += 1
+        reason = clean(reason)  # it may quote the agent
         self._recorder.refused(self._recorder.next_id(), request.path, raw, (body or {}).get("model"), reason)
         return refusal.refused(reason, status=status, kind=kind)

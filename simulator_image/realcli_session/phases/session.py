@@ -28,7 +28,7 @@ from realcli_session.phases.table import Cause, Stage, advance
 from realcli_session.phases.working import WorkingClock, wait_for_limit
 from realcli_session.release import SocketUse
 from realcli_session.runner.errors import RunnerError, RunnerLost, StateTooLarge
-from realcli_session.runner.listener import Listener, listen
+from realcli_session.runner.listener import Listener
 from realcli_session.settings import Settings
 from realcli_session.termination import shorten
 
@@ -74,7 +74,7 @@ class WorkSession:
         attempt = self.attempt
         setup.start_threads()
         attempt.writer.emit("session", self._opening())
-        with _sigterm(attempt), contextlib.closing(listen(socket.open())) as listener:
+        with _sigterm(attempt), contextlib.closing(socket.listen()) as listener:
             await self._stages(listener)
         return termination_of(attempt, self._digest)
 

@@ -22,6 +22,7 @@ class Listener:
     def __init__(self, listening: socket.socket, path: str) -> None:
         self._socket: socket.socket | None = listening
         self._path = path
+        self.awaited = False  # somebody waited for the runner here
 
     async def accept(self, seconds: float, *, answer_seconds: float = 120.0, ping_seconds: float = 30.0) -> RunnerClient:
         """The runner, once it said hello. Raises RunnerLost when none came in time or it does not speak this version.
@@ -30,6 +31,7 @@ class Listener:
         """
         if self._socket is None:
             raise RuntimeError("a runner was accepted already")
+        self.awaited = True
         try:
             async with asyncio.timeout(seconds):
                 peer, _ = await asyncio.get_running_loop().sock_accept(self._socket)

@@ -26,7 +26,6 @@ from realcli_session.phases.limits import QUIESCE_KILL, STATE_BYTES, STATE_ENTRI
 from realcli_session.phases.setup import SetupRefused, check_hello, place
 from realcli_session.release import SocketUse
 from realcli_session.runner.errors import RunnerError, RunnerLost
-from realcli_session.runner.listener import listen
 from realcli_session.runner.port import RunnerPort
 from realcli_session.settings import KILL_AFTER_VERDICT, Settings
 from realcli_session.termination import shorten
@@ -151,7 +150,7 @@ class VerifySession:
     async def run(self, socket: SocketUse) -> tuple[VerifySeal, str]:
         """Restore, test, read, seal. Raises NoVerdict and what else keeps a verdict from being reached."""
         limit = seconds(self._trial.lock.spec.limits.setup)
-        with contextlib.closing(listen(socket.open())) as listener:
+        with contextlib.closing(socket.listen()) as listener:
             task, run, state = await patiently(self._fetch, self._settings.storage_patience)
             try:
                 runner = await listener.accept(limit)
