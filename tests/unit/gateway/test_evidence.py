@@ -121,6 +121,30 @@ async def test_half_characters_become_valid_json(rig: MakeRig) -> None:
     assert not made.gateway.broken.is_set()
 
 
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        pytest.param("1e999", "inf", id="a number out of range"),
+        pytest.param("NaN", "nan", id="no number"),
+        pytest.param("[" * 900 + "]" * 900, None, id="lists in lists"),
+        pytest.param('{"a": ' * 300 + "1" + "}" * 300, None, id="objects in objects"),
+    ],
+)
+async def test_a_tool_input_that_is_no_plain_json_is_kept_and_breaks_nothing(
+    rig: MakeRig, written: str, kept: str | None
+) -> None:
+    """The model writes it, so the agent can have it written."""
+    opened = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    delta = {"type": "input_json_delta", "partial_json": '{"x": ' + written + "}"}
+    made = await rig(streams(sse(start(), *block(0, opened, delta), *end("tool_use"))))
+    assert (await made.ask(made.body()))[0] == 200
+    (call,) = await made.until("tool_call")
+    assert call["input"]["x"] == kept if kept else "[nested too deep]" in json.dumps(call["input"])
+    (reply,) = await made.until("model_reply")
+    assert (reply["status"], reply["stopReason"]) == (200, "tool_use")
+    assert not made.gateway.broken.is_set(), made.gateway.breakage
+
+
 # ------------------------------------------------------------------------------------------------ reading along, any chunking
 
 

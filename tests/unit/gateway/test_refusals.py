@@ -54,6 +54,8 @@ FEATURES = [
     ("content of another kind", body(messages=[{"role": "user", "content": 7}]), "content is neither"),
     ("no messages", {"model": "m"}, "messages is not a list"),
     ("too many messages", body(messages=[{}] * 10_001), "more than 10000 messages"),
+    ("block type of no text", holding({"type": ["text"]}), "block ['text']"),
+    ("source type of no text", holding({"type": "image", "source": {"type": {"base64": 1}}}), "source {'base64': 1}"),
 ]
 
 
@@ -172,3 +174,30 @@ def test_loopback_is_for_tests_alone() -> None:
     check_endpoint("http://127.0.0.1:1", insecure_http=False, allow_loopback=True)
     with pytest.raises(EndpointRefused):
         check_endpoint("http://10.0.0.1:1", insecure_http=False, allow_loopback=True)
+
+
+HOSTILE = [
+    pytest.param(json.dumps({"\ud800": 1}), id="half a character as a name"),
+    pytest.param(json.dumps(holding({"type": "\udfff"})), id="half a character as a block type"),
+    pytest.param(json.dumps(body(tools=[{"type": "\ud800"}])), id="half a character as a tool type"),
+    pytest.param(json.dumps(holding({"type": ["text"]})), id="a list as a block type"),
+    pytest.param(json.dumps(holding({"type": "image", "source": {"type": {}}})), id="an object as a source type"),
+    pytest.param('{"metadata": ' + "[" * 980 + "]" * 980 + ', "messages": []}', id="lists in lists, just readable"),
+    pytest.param('{"metadata": ' + '{"a": ' * 101 + "1" + "}" * 101 + ', "messages": []}', id="objects in objects"),
+    pytest.param("[" * 100_000, id="lists in lists, unreadable"),
+    pytest.param('{"max_tokens": 1e999, "messages": []}', id="a number out of range"),
+    pytest.param('{"max_tokens": ' + "9" * 5000 + ', "messages": []}', id="a number too long"),
+]
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+@pytest.mark.parametrize("hostile", HOSTILE)
+async def test_no_body_breaks_the_session(rig: MakeRig, hostile: str, path: str) -> None:
+    """A broken session is an invalid trial: an agent that is losing would have found a way to start again."""
+    r = await rig()
+    status, _ = await r.ask(hostile.encode(), path)
+    assert status == 400
+    assert not r.gateway.broken.is_set(), r.gateway.breakage
+    (event,) = r.of("model_request")
+    assert event["refused"].startswith(("json: ", "feature: "))
+    assert (await r.ask(r.body()))[0] == 200
