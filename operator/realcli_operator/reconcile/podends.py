@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from realcli.api.outcomes import Effect, effect_of
+from realcli.api.termination import parse_termination
 from realcli_operator.kube.views import ContainerState, ContainerView, PodView
 from realcli_operator.reconcile.policy import Policy
 
@@ -50,6 +51,8 @@ _WAITING: Final = MappingProxyType(
 _NOT_STARTED: Final = frozenset(("StartError", "ContainerCannotRun"))
 _UNKNOWN: Final = "ContainerStatusUnknown"
 """The kubelet lost sight of a container that may have run for hours; such an end has no times."""
+_FORGOTTEN: Final = "PodInitializing"
+"""The kubelet that evicts a pod may say so of a container that ran: seen of the agent's, its session's end beside it."""
 
 _DISRUPTIONS: Final = MappingProxyType(
     {
@@ -117,7 +120,9 @@ def may_have_sealed(pod: PodView) -> bool:
 
     def may_have_run(name: str) -> bool:
         container = pod.container(name)
-        return has_started(container) or (container is not None and container.reason == _UNKNOWN)
+        if container is None or has_started(container):
+            return container is not None
+        return container.reason == _UNKNOWN or (pod.finished and container.reason == _FORGOTTEN and name != SESSION)
 
     return may_have_run(SESSION) and any(may_have_run(name) for name in AGENT_SIDE)
 
@@ -227,10 +232,19 @@ def _eviction(pod: PodView) -> str:
             return "SessionLost"
         if "volume" in named and named["volume"] not in AGENT_VOLUMES:
             return "SessionLost"
-        if not any(has_started(pod.container(name)) for name in AGENT_SIDE):
-            return "SessionLost"  # nothing of the agent existed that could have done it
-        return "AgentDiskLimit"
+        return "AgentDiskLimit" if _agent_existed(pod) else "SessionLost"
     return "NodePressure"
+
+
+def _agent_existed(pod: PodView) -> bool:
+    """Whether there was anything of the agent's side that could have filled a disk. If its container was forgotten, the
+    session tells: an agent that asked its model existed. Without its word, that the session ran does."""
+    if any(has_started(pod.container(name)) for name in AGENT_SIDE):
+        return True
+    message = parse_termination(session_message(pod))
+    if message is not None and message.phase == "Work":
+        return bool(message.turns)
+    return may_have_sealed(pod)
 
 
 def _by_kubelet(pod: PodView) -> str:

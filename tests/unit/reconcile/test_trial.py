@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from realcli.api.outcomes import Phase
+from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.reconcile.conditions import with_condition
 from realcli_operator.reconcile.plans import PodIntent, TrialPlan
@@ -101,6 +102,33 @@ class TestWorkEnds:
         status = decide(a, a.facts(a.status(), evicted)).status
         assert status is not None
         assert (status.phase, status.reason, status.reward) == (Phase.PENDING, "SessionLost", None)
+
+    @pytest.mark.parametrize("filled", ["AGENT", "SOCKET", "OWN"])
+    def test_an_evicted_agent_that_the_kubelet_forgot_is_named_so_all_the_same(self, a: Any, filled: str) -> None:
+        """As seen on a real kubelet: the agent "waits", the session ended on the kubelet's signal, with a word or without."""
+
+        def evicted(session: str, said: str) -> Any:
+            containers = (
+                a.container("agent", "waiting", reason="PodInitializing"),
+                a.container(
+                    "session", session, **({"message": said} if said else {"exit_code": 137} if session != "waiting" else {})
+                ),
+            )
+            return a.pod(phase="Failed", reason="Evicted", message=getattr(self, filled), containers=containers)
+
+        said = a.message("Work", Result.WORK_INVALID, reason="SessionLost", message="told to end", turns=2)
+        over = decide(a, a.facts(a.status(), evicted("terminated", said)))
+        assert over.create is None
+        assert over.status is not None
+        assert (over.status.phase, over.status.reason, over.status.reward) == (Phase.SEALED, "AgentDiskLimit", "0")
+        silent = decide(a, a.facts(a.status(), evicted("terminated", "")))
+        assert silent.create == PodIntent(1, 1, None), "there may be a seal"
+        assert silent.status is not None
+        assert silent.status.work_end == "AgentDiskLimit"
+        idle = a.message("Work", Result.WORK_INVALID, reason="SessionLost", message="told to end", turns=0)
+        before = decide(a, a.facts(a.status(), evicted("terminated", idle))).status
+        assert before is not None
+        assert (before.phase, before.reason) == (Phase.PENDING, "SessionLost"), "the agent had asked nothing yet"
 
     def test_a_session_whose_storage_was_away_may_have_stored_its_seal(self, a: Any) -> None:
         """Also what a pod meets whose name was used before: created, not yet in a status, and gone."""
