@@ -41,10 +41,15 @@ async def run_work(
     try:
         lock = read_lock(store, root, lock_digest)
         trial = trial_of(lock, root, lock_digest, ordinal, attempt)
+        before = next(iter(store.list(f"{trial.paths.root}/")), None)
     except InputRefused as error:
         return _invalid("ConfigurationError", str(error), settings)
     except (StorageUnavailable, StorageRefused) as error:
         return _invalid("StorageUnavailable", str(error), settings)
+    if before is not None:
+        # a pod of the same name was lost before anybody knew of it; two ledgers cannot share an attempt, so no agent runs for it
+        text = f"{before.key} is there already: another session worked on this attempt; the next attempt has a place of its own"
+        return _invalid("StorageUnavailable", text, settings)
     return await WorkSession(trial, settings, config, store).run(socket)
 
 

@@ -35,6 +35,16 @@ def said(ended: Ended) -> Termination:
     return ended.termination
 
 
+def test_an_attempt_that_has_objects_is_not_worked_on_again(plan: Plan, mini: Mini) -> None:
+    sweep = worked(plan, mini(PASS, DONE))
+    ordinal = sweep.ordinal("mini", "EXEC")
+    names = [info.key for info in sweep.store.list("")]
+    again = said(sweep.work(ordinal))
+    assert (again.result, again.reason) == (Result.WORK_INVALID, "StorageUnavailable")
+    assert "another session worked on this attempt" in str(again.message)
+    assert [info.key for info in sweep.store.list("")] == names
+
+
 def test_killed_between_verdict_and_seal(plan: Plan, mini: Mini) -> None:
     sweep = worked(plan, mini(PASS, DONE))
     ordinal = sweep.ordinal("mini", "EXEC")
