@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -29,6 +27,7 @@ from realcli_session.evidence.watch import ChangeWatch
 from realcli_session.gateway.config import GatewayConfig, RetryPolicy
 from realcli_session.gateway.server import Gateway
 from realcli_session.runner import RunnerClient, listen
+from tests.support.claude_code import claude_code_dir
 
 ROOT = Path(__file__).resolve().parents[3]
 PINNED = ROOT / "runner_image" / "agents" / "claude-code"
@@ -40,23 +39,8 @@ Step = dict[str, Any]
 
 @pytest.fixture(scope="session")
 def claude_dir() -> Path:
-    """The directory of the pinned program, from npm once and then from the cache that the image build uses too."""
-    cache = Path(os.environ.get("REALCLI_CACHE") or Path.home() / ".cache" / "realcli") / "npm"
-    cache.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256((PINNED / "package-lock.json").read_bytes()).hexdigest()[:12]
-    folder = cache / f"claude-code-{digest}"
-    with (cache / ".tests.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            with tempfile.TemporaryDirectory(dir=cache) as partial:
-                for name in ("package.json", "package-lock.json", ".npmrc"):
-                    shutil.copy(PINNED / name, partial)
-                subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=partial, check=True)
-                with contextlib.suppress(FileExistsError):
-                    shutil.copytree(partial, folder, copy_function=os.link)
-    program = folder / "node_modules" / "@anthropic-ai" / "claude-code-linux-x64"
-    (program / "claude").chmod(0o755)
-    return program
+    """The directory of the pinned program."""
+    return claude_code_dir()
 
 
 class Provider:
