@@ -52,7 +52,7 @@ _NOT_STARTED: Final = frozenset(("StartError", "ContainerCannotRun"))
 _UNKNOWN: Final = "ContainerStatusUnknown"
 """The kubelet lost sight of a container that may have run for hours; such an end has no times."""
 _FORGOTTEN: Final = "PodInitializing"
-"""The kubelet that evicts a pod may say so of a container that ran: seen of the agent's, its session's end beside it."""
+"""Once it has evicted a pod, the kubelet may say so of containers that ran: of the agent's, the session's, or both."""
 
 _DISRUPTIONS: Final = MappingProxyType(
     {
@@ -122,7 +122,7 @@ def may_have_sealed(pod: PodView) -> bool:
         container = pod.container(name)
         if container is None or has_started(container):
             return container is not None
-        return container.reason == _UNKNOWN or (pod.finished and container.reason == _FORGOTTEN and name != SESSION)
+        return container.reason == _UNKNOWN or (container.reason == _FORGOTTEN and pod.reason == "Evicted")
 
     return may_have_run(SESSION) and any(may_have_run(name) for name in AGENT_SIDE)
 
@@ -232,19 +232,14 @@ def _eviction(pod: PodView) -> str:
             return "SessionLost"
         if "volume" in named and named["volume"] not in AGENT_VOLUMES:
             return "SessionLost"
-        return "AgentDiskLimit" if _agent_existed(pod) else "SessionLost"
+        return "SessionLost" if _idle(pod) else "AgentDiskLimit"
     return "NodePressure"
 
 
-def _agent_existed(pod: PodView) -> bool:
-    """Whether there was anything of the agent's side that could have filled a disk. If its container was forgotten, the
-    session tells: an agent that asked its model existed. Without its word, that the session ran does."""
-    if any(has_started(pod.container(name)) for name in AGENT_SIDE):
-        return True
+def _idle(pod: PodView) -> bool:
+    """Whether the session says that the agent had asked nothing yet: what was written then, the session had put there."""
     message = parse_termination(session_message(pod))
-    if message is not None and message.phase == "Work":
-        return bool(message.turns)
-    return may_have_sealed(pod)
+    return message is not None and message.phase == "Work" and not message.turns
 
 
 def _by_kubelet(pod: PodView) -> str:

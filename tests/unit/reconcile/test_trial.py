@@ -96,39 +96,35 @@ class TestWorkEnds:
         assert status is not None
         assert (status.work_end, status.work_seal_digest) == ("AgentDiskLimit", a.seal)
 
-    def test_an_agent_that_never_started_filled_no_disk(self, a: Any) -> None:
-        containers = (a.container("agent", "waiting", reason="PodInitializing"), a.container("session", "waiting"))
-        evicted = a.pod(phase="Failed", reason="Evicted", message=self.OWN, containers=containers)
+    @pytest.mark.parametrize("filled", ["AGENT", "SOCKET", "OWN"])
+    @pytest.mark.parametrize("session", ["waiting", "terminated"])
+    def test_an_evicted_agent_that_the_kubelet_forgot_is_named_so(self, a: Any, filled: str, session: str) -> None:
+        """As seen on a real kubelet: a container that ran "waits", as if the pod had just begun."""
+        forgotten = {"reason": "PodInitializing"}
+        containers = (
+            a.container("agent", "waiting", **forgotten),
+            a.container("session", session, **(forgotten if session == "waiting" else {"exit_code": 137})),
+        )
+        pod = a.pod(phase="Failed", reason="Evicted", message=getattr(self, filled), containers=containers)
+        look = decide(a, a.facts(a.status(), pod))
+        assert look.create == PodIntent(1, 1, None), "there may be a seal"
+        assert look.status is not None
+        assert (look.status.phase, look.status.work_end) == (Phase.VERIFYING, "AgentDiskLimit")
+        over = decide(a, a.facts(look.status, a.ended("first-00000-a1-v1", a.no_work_seal()))).status
+        assert over is not None
+        assert (over.phase, over.reason, over.reward) == (Phase.SEALED, "AgentDiskLimit", "0")
+
+    @pytest.mark.parametrize(("turns", "phase", "reason"), [(2, "Sealed", "AgentDiskLimit"), (0, "Pending", "SessionLost")])
+    def test_of_a_forgotten_agent_its_session_tells(self, a: Any, turns: int, phase: str, reason: str) -> None:
+        said = a.message("Work", Result.WORK_INVALID, reason="SessionLost", message="told to end", turns=turns)
+        containers = (
+            a.container("agent", "waiting", reason="PodInitializing"),
+            a.container("session", "terminated", message=said),
+        )
+        evicted = a.pod(phase="Failed", reason="Evicted", message=self.AGENT, containers=containers)
         status = decide(a, a.facts(a.status(), evicted)).status
         assert status is not None
-        assert (status.phase, status.reason, status.reward) == (Phase.PENDING, "SessionLost", None)
-
-    @pytest.mark.parametrize("filled", ["AGENT", "SOCKET", "OWN"])
-    def test_an_evicted_agent_that_the_kubelet_forgot_is_named_so_all_the_same(self, a: Any, filled: str) -> None:
-        """As seen on a real kubelet: the agent "waits", the session ended on the kubelet's signal, with a word or without."""
-
-        def evicted(session: str, said: str) -> Any:
-            containers = (
-                a.container("agent", "waiting", reason="PodInitializing"),
-                a.container(
-                    "session", session, **({"message": said} if said else {"exit_code": 137} if session != "waiting" else {})
-                ),
-            )
-            return a.pod(phase="Failed", reason="Evicted", message=getattr(self, filled), containers=containers)
-
-        said = a.message("Work", Result.WORK_INVALID, reason="SessionLost", message="told to end", turns=2)
-        over = decide(a, a.facts(a.status(), evicted("terminated", said)))
-        assert over.create is None
-        assert over.status is not None
-        assert (over.status.phase, over.status.reason, over.status.reward) == (Phase.SEALED, "AgentDiskLimit", "0")
-        silent = decide(a, a.facts(a.status(), evicted("terminated", "")))
-        assert silent.create == PodIntent(1, 1, None), "there may be a seal"
-        assert silent.status is not None
-        assert silent.status.work_end == "AgentDiskLimit"
-        idle = a.message("Work", Result.WORK_INVALID, reason="SessionLost", message="told to end", turns=0)
-        before = decide(a, a.facts(a.status(), evicted("terminated", idle))).status
-        assert before is not None
-        assert (before.phase, before.reason) == (Phase.PENDING, "SessionLost"), "the agent had asked nothing yet"
+        assert (status.phase, status.reason) == (phase, reason)
 
     def test_a_session_whose_storage_was_away_may_have_stored_its_seal(self, a: Any) -> None:
         """Also what a pod meets whose name was used before: created, not yet in a status, and gone."""
