@@ -16,6 +16,10 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from hypothesis import settings
+
+settings.register_profile("realcli", deadline=None)  # how long an example takes says nothing on a busy machine
+settings.load_profile("realcli")
 
 
 def tool(name: str) -> Path:

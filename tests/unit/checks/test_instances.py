@@ -54,6 +54,7 @@ REREAD: list[tuple[str, Callable[[Any], Any], str, str | None]] = [
     ("write after the last request", lambda b: b.request().request().read().wrote(4, None), "1", None),
     ("blind write after the last request", lambda b: b.request().wrote(3, None), "0", NOT_SHOWN),
     ("write began before the anchor", lambda b: b.request().wrote(1, 3), "unscored", "may be older than the probe"),
+    ("written between the probe and the first request", lambda b: b.request().wrote(2, 3), "0", NOT_SHOWN),
     ("write ended before the anchor", lambda b: b.wrote(1, 2).request(), "1", "was not written in the window"),
     ("another marker shown", lambda b: b.request().request().read(marker="# Plan").request().wrote(4, 5), "unscored",
      "only another line"),

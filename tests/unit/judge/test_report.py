@@ -15,6 +15,7 @@ import pytest
 
 from realcli.api.base import sha256_digest
 from realcli.api.termination import MAX_REPORT_BYTES, Result, Termination
+from realcli.ledger.seals import VerifySeal
 from realcli.storage.paths import join
 from realcli_judge.__main__ import _fitting
 from realcli_judge.pages import environment
@@ -255,6 +256,16 @@ def test_a_success_without_a_verify_seal_is_said(sweep: SealedSweep, job: Any) -
     sweep.members[1] = sweep.members[1].model_copy(update={"seal": None, "verify_attempt": None})
     summary, _, _ = report(judge_all(sweep, job), job)
     assert "no verify seal says so" in (summary.trials[1].trouble or "")
+
+
+def test_a_verdict_on_another_work_seal_is_said(sweep: SealedSweep, job: Any) -> None:
+    path = Path(sweep.directory) / sweep.paths.attempt(1, 1).verify(1).seal
+    other = VerifySeal.model_validate_json(path.read_bytes()).model_copy(update={"work_seal": sweep.members[3].work_seal}).seal()
+    path.unlink()
+    path.write_bytes(other)
+    sweep.members[1] = sweep.members[1].model_copy(update={"seal": sha256_digest(other)})
+    summary, _, _ = report(judge_all(sweep, job), job)
+    assert "verified work seal" in (summary.trials[1].trouble or "")
 
 
 def test_a_reward_that_is_not_the_sealed_one_is_said(sweep: SealedSweep, job: Any) -> None:
