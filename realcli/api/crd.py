@@ -115,6 +115,10 @@ SWEEP: Final = Definition(
                 "self.url.startsWith('https://') || self.insecureHttp == 'InCluster'",
                 "http:// sends the key in clear text: use https://, or insecureHttp: InCluster for a Service in this cluster",
             ),
+            Rule(
+                "!self.url.matches('/v1/*$')",
+                "url is the base URL of the Anthropic API: leave out /v1 at its end, the agent adds it",
+            ),
         ),
         **{f"spec.limits.{name}": (LIMIT_RULE,) for name in LIMITS},
         **{f"spec.{name}": (Rule("self == oldSelf", IMMUTABLE),) for name in SweepSpec.aliases() if name not in MUTABLE},

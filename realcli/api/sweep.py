@@ -149,14 +149,17 @@ class Retry(Frozen):
     backoff: Duration = Field(default="30s", description="Wait before a new attempt; doubled each time, at most 10m.")
 
 
+_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"  # of a folder; none that begins with a dot, so that no key is "../x"
+
+
 class Storage(Frozen):
     """Where everything goes: an S3-compatible bucket."""
 
     bucket: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", max_length=63)] = Field(
         description="Bucket."
     )
-    prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._/-]*$", max_length=256)] = Field(
-        default="", description="Prefix inside the bucket."
+    prefix: Annotated[str, StringConstraints(pattern=rf"^/?({_NAME}(/{_NAME})*/?)?$", max_length=256)] = Field(
+        default="", description="Prefix inside the bucket: names joined by single slashes, none of which begins with a dot."
     )
     endpoint: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$", max_length=512)] | None = Field(
         default=None, description="S3 endpoint; default: AWS."

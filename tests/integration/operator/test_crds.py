@@ -81,6 +81,9 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "unknown program": (lambda s: s["spec"].update(agents=[{"name": "mine", "program": "vi"}]), "Unsupported value"),
     "no endpoint": (lambda s: model(s).update(endpoints={}), "every model needs endpoints.anthropic"),
     "plain http": (lambda s: model(s)["endpoints"]["anthropic"].update(url="http://x"), "sends the key in clear text"),
+    "base URL with /v1": (lambda s: model(s)["endpoints"]["anthropic"].update(url="https://x/v1/"), "leave out /v1 at its end"),
+    "prefix with dots": (lambda s: s["spec"]["storage"].update(prefix="../x"), "spec.storage.prefix"),
+    "prefix with a hole": (lambda s: s["spec"]["storage"].update(prefix="a//b"), "spec.storage.prefix"),
     "not a duration": (lambda s: s["spec"].update(limits={"setup": "soon"}), "spec.limits.setup"),
     "no time": (lambda s: s["spec"].update(limits={"exec": {"deadline": "0s"}}), "a limit has to be from 1s to 720h"),
     "no time to be scheduled": (lambda s: s["spec"].update(limits={"pending": "5ms"}), "a limit has to be from 1s to 720h"),
@@ -107,6 +110,10 @@ async def test_what_is_unusual_is_accepted(admin: Any) -> None:
         sweep["spec"].update(limits={"setup": "1h30m0.5s", "verify": "720h"}, retry={"backoff": "0s"})
 
     await admin.send("POST", SWEEPS + DRY, smallest(change))
+    for prefix in ("", "realcli", "/a/b.c_d-e/", "team/v1"):
+        await admin.send("POST", SWEEPS + DRY, smallest(lambda s, p=prefix: s["spec"]["storage"].update(prefix=p)))
+    url = "https://gateway.example/v1/anthropic"
+    await admin.send("POST", SWEEPS + DRY, smallest(lambda s: model(s)["endpoints"]["anthropic"].update(url=url)))
 
 
 async def test_plain_http_is_for_services_of_the_cluster(admin: Any) -> None:
