@@ -37,11 +37,18 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         traceback.print_exc()
         message, code = _bug(args.command, error), 1
     else:
-        code = 0
+        code = exit_code(message)
     report(message, settings.termination_log)
     if args.command != "plan":
         await socket.release(settings.release_seconds)
     return code
+
+
+def exit_code(message: Termination) -> int:
+    """0 where the message tells the end. One of a session that was told to end does not: the pod's status does, and of a pod
+    whose containers all exit with 0 the kubelet forgets that (and why) it evicted it."""
+    lost = message.phase == "Work" and message.reason == "SessionLost"
+    return int(lost or message.result is Result.NO_VERDICT)
 
 
 async def _message(args: argparse.Namespace, settings: Settings, socket: SocketUse) -> Termination:

@@ -23,10 +23,10 @@ WRITER = "while :; do echo x >> /app/out; sleep 0.02; done"
 STUBBORN = f"(trap '' TERM HUP INT; setsid sh -c \"trap '' TERM HUP INT; {WRITER}\" >/dev/null 2>&1 &) ; sleep 300"
 
 
-def ended_as(ended: Ended, result: Result, reason: str) -> None:
+def ended_as(ended: Ended, result: Result, reason: str, code: int = 0) -> None:
     assert ended.termination is not None, ended.stderr
     assert (ended.termination.result, ended.termination.reason) == (result, reason), ended.stderr
-    assert ended.code == 0
+    assert ended.code == code
 
 
 def intact(sweep: Sweep, ordinal: int) -> None:
@@ -142,7 +142,7 @@ def test_sigterm_while_working(plan: Plan, mini: Mini) -> None:
     with sweep.pod(ordinal, "work", "--attempt", "1") as pod:
         pod.until(pod.container.path("/app/out").exists)
         terminate(pod.session)
-        ended_as(pod.ended(), Result.WORK_INVALID, "SessionLost")
+        ended_as(pod.ended(), Result.WORK_INVALID, "SessionLost", code=1)
     assert not sweep.work_seal(ordinal).valid
     intact(sweep, ordinal)
     ended_as(sweep.verify(ordinal), Result.WORK_INVALID, "SessionLost")

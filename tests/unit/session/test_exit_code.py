@@ -1,0 +1,26 @@
+"""A session that was ended from outside exits with 1: else the kubelet forgets why it did that."""
+
+from __future__ import annotations
+
+import pytest
+
+from realcli.api.termination import Result, Termination
+from realcli_session.__main__ import exit_code
+
+
+@pytest.mark.parametrize(
+    ("phase", "result", "reason", "code"),
+    [
+        ("Work", Result.WORK_SEALED, "Completed", 0),
+        ("Work", Result.WORK_INVALID, "ProviderUnavailable", 0),
+        ("Work", Result.WORK_INVALID, "SessionLost", 1),
+        ("Verify", Result.VERDICT, "Completed", 0),
+        ("Verify", Result.WORK_INVALID, "SessionLost", 0),  # what the work seal says: a definite result of this pod
+        ("Verify", Result.NO_WORK_SEAL, None, 0),
+        ("Verify", Result.NO_VERDICT, "VerifierFault", 1),
+        ("Plan", Result.REFUSED, "StorageRefused", 0),
+    ],
+)
+def test_the_exit_code_tells_whether_the_message_does(phase: str, result: Result, reason: str | None, code: int) -> None:
+    message = Termination.model_validate({"phase": phase, "result": result, "reason": reason})
+    assert exit_code(message) == code
