@@ -270,12 +270,16 @@ class ProbeUntriggered(Data):
 
 
 class FileRead(Data):
-    """Content shown: a marker line of the file stands in a tool result of the request `turn`."""
+    """Content shown: a marker line of the file stands in the request `turn`, in a tool result or in a text of the agent program.
+
+    Claude Code puts a file that changed since it was read into a reminder beside the user's text, so the model sees the change
+    without any tool. The simulated user's own texts hold no marker (realcli.benchmark.consistency).
+    """
 
     kind: ClassVar[str] = "file_read"
     path: str
     marker: str
-    call_id: str
+    call_id: str = ""  # "": not in a tool result
 
 
 class FileWrite(Data):

@@ -7,10 +7,11 @@ import hashlib
 from collections.abc import Sequence
 
 from realcli.ledger.events import BlobRef, FileDelete, FileWrite, SessionError
+from realcli.wire.protocol import ErrorCode
 from realcli_session.evidence.changes import Change, ChangeTracker
 from realcli_session.evidence.port import OnChange
 from realcli_session.gateway.port import EventSink
-from realcli_session.runner.errors import RunnerError
+from realcli_session.runner.errors import FileMissing, RunnerError
 from realcli_session.runner.port import RunnerPort, ScanResult
 
 FIRST_BUDGET = 30.0  # seconds; nothing waits yet
@@ -52,11 +53,14 @@ class ChangeWatch:
                 await self._look(last=False)
 
     async def rebase(self, path: str) -> None:
-        """Take the present state of `path` as not the agent's doing."""
+        """Take the present state of `path` as not the agent's doing. RunnerError if it cannot be seen."""
         async with self._one_at_a_time:
             if self._globs:
                 began = self._sink.turn
-                self._tracker = self._tracker.rebased(await self._scan(), path, began=began)
+                scan = await self._runner.scan((path,), budget=FIRST_BUDGET)  # one file, and the agent is idle
+                if not any(entry.path == path for entry in scan.entries):
+                    raise FileMissing(ErrorCode.NOT_FOUND, f"{path} cannot be seen after its edit")
+                self._tracker = self._tracker.rebased(scan, path, began=began)
 
     async def finish(self) -> None:
         """The last scan."""

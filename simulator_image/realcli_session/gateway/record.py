@@ -34,6 +34,7 @@ class Recorder:
         self._sink = sink
         self._markers = markers
         self._results: set[str] = set()
+        self._texts_seen: set[int] = set()
         self._requests = 0
         self.uncounted = 0
 
@@ -94,6 +95,7 @@ class Recorder:
         )
         if turn is not None:
             self._tool_results(body["messages"], turn.number)
+            self._texts(body["messages"], turn.number)
         return True
 
     def blocks(self, blocks: Iterable[Mapping[str, Any]], *, visible: bool) -> None:
@@ -154,6 +156,21 @@ class Recorder:
                     "agent", ToolResult(call_id=call_id, text=text, is_error=block.get("is_error") is True), turn=turn
                 )
                 for read in file_reads(call_id, text, self._markers):
+                    self._sink.emit("gateway", read, turn=turn)
+
+    def _texts(self, messages: Iterable[Mapping[str, Any]], turn: int) -> None:
+        """Content the agent program shows by itself, each text once."""
+        for message in messages if self._markers else ():
+            if message.get("role") != "user":
+                continue
+            content = message.get("content")
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            for block in blocks if isinstance(blocks, list) else ():
+                text = block.get("text") if block.get("type") == "text" else None
+                if not isinstance(text, str) or (digest := hash(text)) in self._texts_seen:
+                    continue
+                self._texts_seen.add(digest)
+                for read in file_reads("", clean(text), self._markers):
                     self._sink.emit("gateway", read, turn=turn)
 
     def _blob(self, value: object) -> BlobRef:

@@ -13,12 +13,14 @@ from realcli_session.runner.errors import RunnerError
 
 
 async def plant(attempt: Attempt, probe: str, edit: Edit) -> bool:
-    """Apply the edit; True if it is in place. Either way one Plant event says what was found.
+    """Apply the edit; True if it is in place and known to be ours. Either way one Plant event says what was found.
 
-    The file keeps its owner and mode. The change is not the agent's, so the change watch takes it as its new base.
+    The file keeps its owner and mode. The change is not the agent's, so the change watch takes it as its new base; where it
+    cannot, the edit would be told as the agent's, so the plant does not count as applied.
     """
     runner = need(attempt.runner)
     before = after = None
+    applied = False
     try:
         content = await runner.get_file(edit.path, limit=PLANT_BYTES)
         before = hashlib.sha256(content).hexdigest()
@@ -26,10 +28,9 @@ async def plant(attempt: Attempt, probe: str, edit: Edit) -> bool:
         await runner.put_file(edit.path, changed, parents=False)
         after = hashlib.sha256(changed).hexdigest()
         await need(attempt.watch).rebase(edit.path)
-        detail = ""
+        applied, detail = True, ""
     except RunnerError as error:
         detail = str(error)
-    applied = after is not None
     attempt.writer.emit(
         "session",
         Plant(

@@ -37,13 +37,13 @@ class Ran:
 
 
 def tests_archive(private: Path, run: bytes) -> bytes:
-    """A tar with `/tests` (read-only, root's), `/tests/run.json` (root's alone) and an empty `/logs/verifier`."""
-    files = [(f.path, 0o555 if f.mode & stat.S_IXUSR else 0o444, f.content) for f in read_tree(private, ["tests"])]
+    """A tar with `/tests` and an empty `/logs/verifier`. `/tests` is root's alone: the agent's programs must not read the answers."""
+    files = [(f.path, 0o500 if f.mode & stat.S_IXUSR else 0o400, f.content) for f in read_tree(private, ["tests"])]
     files.append(("tests/run.json", 0o400, run))
     folders = sorted({str(parent) for path, _, _ in files for parent in Path(path).parents if str(parent) != "."})
     out = io.BytesIO()
     for folder in [*folders, "logs", LOGS.lstrip("/")]:
-        out.write(header(Member(folder.encode(), "dir", mode=0o555 if folder.startswith("tests") else 0o755)))
+        out.write(header(Member(folder.encode(), "dir", mode=0o500 if folder.startswith("tests") else 0o755)))
     for path, mode, content in sorted(files):
         out.write(header(Member(path.encode(), "file", size=len(content), mode=mode)) + content + padding(len(content)))
     return out.getvalue() + END

@@ -189,3 +189,21 @@ async def test_sub_agent_text_is_not_shown_to_the_user(stand: StartStand) -> Non
     assert [entry["text"] for entry in run.of("agent_message")] == ["All done."]
     assert [event.text for event in run.passed if isinstance(event, Text)] == ["All done."]
     assert run.gateway.turns == 3
+
+
+async def test_a_change_the_program_shows_by_itself_counts_as_shown(stand: StartStand, tmp_path: Path) -> None:
+    settings = tmp_path / "site.ini"
+    settings.write_text("listen = 80\n")
+    look = {"tool": "Read", "input": {"file_path": str(settings)}}
+    edit = {"tool": "Edit", "input": {"file_path": str(settings), "old_string": "80", "new_string": "81"}}
+    run = await stand(look, edit, DONE, DONE, DONE, mode="COLLAB", markers={"site.ini": ["# Note for Jo"]})
+    await run.adapter.send("Set listen to 81.")
+    await run.next(Yield)
+    settings.write_text("# Note for Jo: keep this\nlisten = 81\n")
+    os.utime(settings, ns=(settings.stat().st_atime_ns, settings.stat().st_mtime_ns + 10**9))  # later than the edit, for sure
+    for text in ("I have been in the file.", "Thanks."):
+        await run.adapter.send(text)
+        await run.next(Yield)
+    (shown,) = [event for event in run.events if event.kind == "file_read"]
+    assert shown.data == {"path": "site.ini", "marker": "# Note for Jo", "callId": ""}
+    assert shown.turn == 4

@@ -104,7 +104,7 @@ def test_a_changed_state_gives_no_verdict(plan: Plan, mini: Mini) -> None:
 def test_the_state_stands_on_the_pristine_image_and_the_tests_are_out_of_reach(plan: Plan, mini: Mini) -> None:
     hostile = "echo done > /app/out; echo changed > /app/given.txt; mkdir -p /tests; echo 'echo 1 > /logs/x' > /tests/test.sh"
     look = (
-        'test "$(cat /app/given.txt)" = given && test "$(stat -c %u:%a /tests/test.sh)" = 0:555 '
+        'test "$(cat /app/given.txt)" = given && test "$(stat -c %u:%a /tests/test.sh)" = 0:500 '
         '&& test "$(stat -c %u:%a /tests/run.json)" = 0:400 && test ! -e /logs/x && test -z "$(ls /logs/verifier)" '
         f"&& {PASS}"
     )
