@@ -16,6 +16,7 @@ from realcli.api.termination import Result, Termination
 from realcli.benchmark.models import INDEX_KEY, Index
 from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.publish import read_index
+from realcli.ledger.writer import MIN_SECRET
 from realcli.storage.paths import SweepPaths, join, sweep_root
 from realcli.storage.port import (
     AlreadyStored,
@@ -167,6 +168,11 @@ def _check_keys(request: PlanRequest, environ: Mapping[str, str]) -> None:
             raise ConfigurationRefused(
                 f"spec.models[{model.name}].endpoints.anthropic.apiKey: key {ref.key} of Secret {ref.name} is empty or holds "
                 "characters that no HTTP header may hold (a line end?); correct the Secret"
+            )
+        if key is not None and len(key) < MIN_SECRET:
+            raise ConfigurationRefused(
+                f"spec.models[{model.name}].endpoints.anthropic.apiKey: key {ref.key} of Secret {ref.name} has {len(key)} characters; "
+                f"at least {MIN_SECRET} are needed to redact it from the evidence without harm to innocent text: use a longer key"
             )
 
 

@@ -37,7 +37,7 @@ class Ran:
 
 
 def tests_archive(private: Path, run: bytes) -> bytes:
-    """A tar with `/tests` and an empty `/logs/verifier`. `/tests` is root's alone: the agent's programs must not read the answers."""
+    """A tar with `/tests` (root's alone: the agent's programs must not read the answers) and an empty `/logs/verifier`."""
     files = [(f.path, 0o500 if f.mode & stat.S_IXUSR else 0o400, f.content) for f in read_tree(private, ["tests"])]
     files.append(("tests/run.json", 0o400, run))
     folders = sorted({str(parent) for path, _, _ in files for parent in Path(path).parents if str(parent) != "."})

@@ -76,8 +76,11 @@ def test_what_lies_there_is_not_replaced(tmp_path: Path, build: Any, stored: byt
     assert "make a new sweep" in str(message.message)
 
 
-@pytest.mark.parametrize(("key", "result"), [("", Result.REFUSED), ("sk-1\n", Result.REFUSED), ("sk-1", Result.PLANNED)])
-def test_a_key_that_no_request_could_carry(tmp_path: Path, build: Any, key: str, result: Result) -> None:
+@pytest.mark.parametrize(
+    ("key", "result"),
+    [("", Result.REFUSED), ("sk-12345\n", Result.REFUSED), ("sk-1234", Result.REFUSED), ("sk-12345", Result.PLANNED)],
+)
+def test_a_key_that_could_not_be_sent_or_redacted(tmp_path: Path, build: Any, key: str, result: Result) -> None:
     published(tmp_path, build)
     message, _ = plan(tmp_path, build.request(), REALCLI_KEY_0_ANTHROPIC=key)
     assert message.result is result
