@@ -172,7 +172,8 @@ def _check_keys(request: PlanRequest, environ: Mapping[str, str]) -> None:
         if key is not None and len(key) < MIN_SECRET:
             raise ConfigurationRefused(
                 f"spec.models[{model.name}].endpoints.anthropic.apiKey: key {ref.key} of Secret {ref.name} has {len(key)} "
-                f"characters; at least {MIN_SECRET} are needed to redact it from the evidence without harm to innocent text: use a longer key"
+                f"characters; at least {MIN_SECRET} are needed to redact it from the evidence without harm to innocent text: "
+                "use a longer key"
             )
 
 
