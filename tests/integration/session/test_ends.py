@@ -41,6 +41,7 @@ def last(events: list[Event]) -> EpisodeEnd:
     return end
 
 
+@pytest.mark.slow  # the end-to-end tests have one like it
 def test_deadline_with_a_background_writer_that_ignores_signals(plan: Plan, mini: Mini) -> None:
     sweep = plan(suite=mini("echo 0 > /logs/verifier/reward.txt", STUBBORN), exec={"deadline": "4s"}, wallFactor="20")
     ordinal = sweep.ordinal("mini", "EXEC")
