@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from realcli.storage.paths import join
 from realcli.storage.port import ObjectStore, StorageUnavailable
 
 _MAX_BACKOFF = 30.0
+MAX_WAITING = 1 << 30
+"""Bytes that may wait for storage before `room` holds who writes more; the spool's volume is larger."""
 
 
 class Backlog(NamedTuple):
@@ -38,6 +41,7 @@ class Uploader:
         *,
         interval: float = SEGMENT_SECONDS,
         on_blocked: Callable[[bool], None] | None = None,
+        max_waiting: int = MAX_WAITING,
     ) -> None:
         self._writer = writer
         self._store = store
@@ -48,13 +52,29 @@ class Uploader:
         self._objects: dict[str, SealedObject] = {}
         self._blocked = False
         self._lock = asyncio.Lock()
+        self._max_waiting = max_waiting
+        self._uploaded = 0
+        self._full = asyncio.Event()
+        self._taken = asyncio.Event()
+
+    async def room(self) -> None:
+        """Wait while too much waits for storage. Nobody may fill the spool's volume by writing faster than storage takes."""
+        while self._writer.written - self._uploaded >= self._max_waiting:
+            self._full.set()
+            self._taken.clear()
+            await self._taken.wait()
 
     async def run(self) -> None:
         """Upload for ever; cancel to stop. Transient failures back off, others end the task with their error."""
         backoff = 1.0
         while True:
-            await asyncio.sleep(min(self._interval, 5.0) if not self._blocked else backoff)
-            self._writer.roll_if_old(self._interval)
+            if self._blocked:
+                await asyncio.sleep(backoff)
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._full.wait(), min(self._interval, 5.0))
+            self._writer.roll_if_old(0.0 if self._full.is_set() else self._interval)
+            self._full.clear()
             try:
                 await self._flush()
             except StorageUnavailable:
@@ -122,7 +142,9 @@ class Uploader:
                 await asyncio.to_thread(self._store.put_once, join(self._root, name), path)
                 self._objects[name] = sealed
                 self._pending.pop(0)
+                self._uploaded += sealed.size
                 path.unlink()
+                self._taken.set()
 
     def _set_blocked(self, blocked: bool) -> None:
         if blocked != self._blocked:

@@ -134,6 +134,7 @@ class LedgerWriter:
         self._opened = self._start
         self._closed = False
         self._ready: list[Path] = []  # closed segments and blobs not taken by `take`
+        self._written = 0
         self._blobs: set[str] = set()
         self.turn = 0
         self.exchange = 0
@@ -176,6 +177,7 @@ class LedgerWriter:
         if digest not in self._blobs:
             path = self._spool / "blobs" / digest
             path.write_bytes(data)
+            self._written += len(data)
             self._blobs.add(digest)
             self._ready.append(path)
         return BlobRef(blob=digest, size=len(data))
@@ -218,6 +220,11 @@ class LedgerWriter:
         return LedgerSummary(segments=self._segment, events=self._seq, last_hash=self._hash)
 
     @property
+    def written(self) -> int:
+        """Bytes written to the spool so far, lines and blobs."""
+        return self._written
+
+    @property
     def spool(self) -> Path:
         """The spool directory."""
         return self._spool
@@ -233,6 +240,7 @@ class LedgerWriter:
             self._file.seek(self._size)
             raise
         self._size += len(data)
+        self._written += len(data)
 
     def _segment_path(self, number: int) -> Path:
         return self._spool / "ledger" / f"{number:06d}.jsonl"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
@@ -27,9 +28,17 @@ MAX_HEADER = 16_384  # bytes of one header line; the number of lines is bounded 
 class Gateway:
     """One trial's way to its model; implements `GatewayPort`."""
 
-    def __init__(self, config: GatewayConfig, sink: EventSink, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: GatewayConfig,
+        sink: EventSink,
+        clock: Clock | None = None,
+        room: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`room` is awaited before a body is read: it holds an agent that fills the ledger faster than storage takes it."""
         self._config = config
         self._sink = sink
+        self._room = room
         self._clock: Clock = clock or SystemClock()
         self._meter = WaitMeter(self._clock)
         self._turns = TurnCounter(config.turn_limit)
@@ -158,6 +167,8 @@ class Gateway:
         except BodyTooLarge:
             return self._no(request, "size", status=413, kind="request_too_large")
         async with self._bodies.hold(size):
+            if self._room is not None:
+                await self._room()
             return await self._read(request, where)
 
     async def _read(self, request: web.Request, where: Route) -> web.StreamResponse:

@@ -92,7 +92,8 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
         oracle: Oracle = task.oracle
         attempt.user = machine.initial(task.script)
         attempt.oracle_paths, markers = oracle.paths, oracle.markers
-    gateway = attempt.gateway = Gateway(_gateway_config(attempt.trial, attempt.settings, markers), attempt.writer)
+    config = _gateway_config(attempt.trial, attempt.settings, markers)
+    gateway = attempt.gateway = Gateway(config, attempt.writer, room=attempt.uploader.room)
     attempt.clock.count_waiting(gateway.waiting_seconds)
     watch = attempt.watch = ChangeWatch(runner, attempt.writer, attempt.trial.task.watch, on_change=_tell_user(attempt))
     await gateway.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[MakeRig]:
     """rig(*script, **config) -> Rig"""
     rigs: list[tuple[Rig, web.AppRunner]] = []
 
-    async def make(*script: Answer, **config: Any) -> Rig:
+    async def make(*script: Answer, room: Callable[[], Awaitable[None]] | None = None, **config: Any) -> Rig:
         provider = Provider(list(script) or [streams(message())])
         app = web.Application(client_max_size=64 << 20)
         app.router.add_route("*", "/{path:.*}", provider.handle)
@@ -36,7 +36,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[MakeRig]:
         ledger = LedgerWriter(tmp_path / f"spool{len(rigs)}", on_event=lambda event: (events.append(event), news.set()))
         clock = NoWait()
         settings = {"turn_limit": 100, "retry": RetryPolicy(max_attempts=3), "upstream": provider.url} | config
-        gateway = Gateway(GatewayConfig(key=KEY, model=MODEL, allow_loopback=True, port=0, **settings), ledger, clock)
+        gateway = Gateway(GatewayConfig(key=KEY, model=MODEL, allow_loopback=True, port=0, **settings), ledger, clock, room)
         await gateway.start()
         made = Rig(gateway, provider, ledger, events, aiohttp.ClientSession(), clock, news)
         rigs.append((made, runner))

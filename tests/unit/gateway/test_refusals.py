@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -201,3 +202,18 @@ async def test_no_body_breaks_the_session(rig: MakeRig, hostile: str, path: str)
     (event,) = r.of("model_request")
     assert event["refused"].startswith(("json: ", "feature: "))
     assert (await r.ask(r.body()))[0] == 200
+
+
+async def test_a_request_waits_for_room_before_its_body_is_read(rig: MakeRig) -> None:
+    free, asked = asyncio.Event(), asyncio.Event()
+
+    async def room() -> None:
+        asked.set()
+        await free.wait()
+
+    r = await rig(room=room)
+    asking = asyncio.create_task(r.ask(r.body()))
+    await asked.wait()
+    assert (r.provider.seen, r.gateway.turns) == ([], 0)
+    free.set()
+    assert (await asking)[0] == 200

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import resource
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -250,3 +251,38 @@ async def test_an_outage_longer_than_the_hold_is_an_error_and_loses_nothing(tmp_
     store.failures = 0
     await asyncio.wait_for(uploader.drain(give_up=0), 5)
     assert uploader.backlog.files == 0
+
+
+async def test_who_writes_faster_than_storage_takes_has_to_wait(tmp_path: Path) -> None:
+    """The spool's volume is bounded, and an agent that fills it must not cost the session."""
+    store = Gate(tmp_path / "store")
+    writer = LedgerWriter(tmp_path / "spool")
+    uploader = Uploader(writer, store, "attempt", interval=3600.0, max_waiting=1000)
+    await uploader.room()
+    for number in range(4):
+        writer.blob(bytes([number]) * 300)
+    waiting = asyncio.create_task(uploader.room())
+    running = asyncio.create_task(uploader.run())
+    await store.asked.wait()  # at once, not at the end of the interval
+    assert not waiting.done()
+    store.open.set()
+    await asyncio.wait_for(waiting, 10)
+    running.cancel()
+    writer.close()
+    await uploader.drain(1.0)
+    assert len(uploader.objects) == 4
+    assert writer.written == 1200
+
+
+class Gate(LocalStore):
+    """Takes nothing before it is opened."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.asked, self.open = asyncio.Event(), threading.Event()
+        self.loop = asyncio.get_running_loop()
+
+    def put_once(self, key: str, data: bytes | Path) -> None:
+        self.loop.call_soon_threadsafe(self.asked.set)
+        assert self.open.wait(10)
+        super().put_once(key, data)
