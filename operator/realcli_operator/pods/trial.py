@@ -41,6 +41,8 @@ SOCKET: Final = f"{SOCKET_DIR}/session.sock"
 TOOLKIT: Final = "/opt/realcli"
 KEYS: Final = "/keys"
 SPOOL: Final = "/spool"
+SPOOL_SIZE: Final = "6Gi"
+"""A state of 4 GiB, the gigabyte that may wait for storage, snapshots: nothing an agent does may have the session evicted."""
 GRACE_SECONDS: Final = 120
 """For the session to flush its spool when the pod is told to end."""
 
@@ -67,7 +69,7 @@ def _work_pod(
     body = pod["spec"]
     body["activeDeadlineSeconds"] = work_deadline(context.spec.limits, spec.mode)
     body["containers"] = [_untrusted(context, "agent", task), session]
-    body["volumes"] = [*_volumes(context, "agent", image), _keys(context, plan, spec.configuration), empty("spool", "4Gi")]
+    body["volumes"] = [*_volumes(context, "agent", image), _keys(context, plan, spec.configuration), empty("spool", SPOOL_SIZE)]
     _tools(context, body, image)
     return with_digest(pod)
 
@@ -85,7 +87,7 @@ def _verify_pod(
     body = pod["spec"]
     body["activeDeadlineSeconds"] = verify_deadline(context.spec.limits, task.verifier_seconds)
     body["containers"] = [_untrusted(context, "verifier", task), session]
-    body["volumes"] = [*_volumes(context, "verifier", context.platform.images.toolkit), empty("spool", "4Gi")]
+    body["volumes"] = [*_volumes(context, "verifier", context.platform.images.toolkit), empty("spool", SPOOL_SIZE)]
     _tools(context, body, context.platform.images.toolkit)
     return with_digest(pod)
 
