@@ -19,6 +19,8 @@ from realcli_session.gateway.turns import Turn
 
 MAX_UNCOUNTED = 20_000
 """Requests recorded besides turns (refused, count_tokens). An agent can send any number: more are only counted."""
+MAX_UNCOUNTED_BYTES = 256 << 20
+"""Of their bodies; what comes after is recorded by digest and size, its messages are not stored."""
 Aborted = Literal["agent", "provider"]
 
 
@@ -37,6 +39,7 @@ class Recorder:
         self._texts_seen: set[int] = set()
         self._requests = 0
         self.uncounted = 0
+        self._uncounted_bytes = 0
 
     def next_id(self) -> str:
         """Id of a request, unique in the attempt."""
@@ -68,10 +71,14 @@ class Recorder:
         """A request that is forwarded; with a turn also what it shows the model: tool results and files. False: only counted."""
         if turn is None:
             self.uncounted += 1
+            self._uncounted_bytes += len(raw)
             if self.uncounted > MAX_UNCOUNTED:
                 return False
         else:
             self._sink.turn = max(self._sink.turn, turn.number)
+        side = not body.get("tools")
+        if turn is None and self._uncounted_bytes > MAX_UNCOUNTED_BYTES:
+            body = {"model": body.get("model"), "stream": body.get("stream"), "messages": []}
         system = body.get("system")
         number = None if turn is None else turn.number
         self._sink.emit(
@@ -85,7 +92,7 @@ class Recorder:
                 model_asked=_asked(body.get("model")),
                 model_sent=model_sent,
                 stream=body.get("stream") is True,
-                side=not body.get("tools"),
+                side=side,
                 counted=turn is not None and not turn.repeat,
                 system=[self._blob(part) for part in (system if isinstance(system, list) else [system] if system else [])],
                 tools=self._blob(body["tools"]) if body.get("tools") else None,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from realcli_session.gateway import record
 from realcli_session.gateway.reply import Reply
 from realcli_session.gateway.sse import SseEvent, SseParser, SseTooLong
 from tests.unit.gateway.rig import MakeRig, block, end, message, says, sse, start, streams, text_block
@@ -119,6 +120,19 @@ async def test_half_characters_become_valid_json(rig: MakeRig) -> None:
     assert made.of("agent_message")[0]["text"] == "cut ?"
     assert made.of("tool_result")[0]["text"] == "bad ?"
     assert not made.gateway.broken.is_set()
+
+
+async def test_requests_that_are_no_turns_fill_no_storage(rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent may send any number of them, each as long as a body may be."""
+    monkeypatch.setattr(record, "MAX_UNCOUNTED_BYTES", 1500)
+    made = await rig(says(200, {"input_tokens": 1}))
+    for letter in "abc":
+        assert (await made.ask(made.body(letter * 700), "/v1/messages/count_tokens"))[0] == 200
+    assert [len(entry["messages"]) for entry in made.of("model_request")] == [1, 0, 0]
+    assert all(entry["bodyBytes"] > 700 and not entry["side"] for entry in made.of("model_request"))
+    assert b"c" * 700 not in made.written()
+    await made.ask(made.body("d" * 700))
+    assert len(made.of("model_request")[3]["messages"]) == 1, "a turn is always recorded whole"
 
 
 @pytest.mark.parametrize(
