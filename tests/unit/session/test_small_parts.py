@@ -104,11 +104,11 @@ def test_the_tests_are_roots_and_read_only(tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(archive_of_tests(tmp_path, b"{}")), mode="r:") as tar:
         found = {m.name: (oct(m.mode), m.uid, m.gid, m.isdir()) for m in tar}
     assert found == {
-        "tests": ("0o555", 0, 0, True),
-        "tests/data": ("0o555", 0, 0, True),
+        "tests": ("0o500", 0, 0, True),
+        "tests/data": ("0o500", 0, 0, True),
         "logs": ("0o755", 0, 0, True),
         "logs/verifier": ("0o755", 0, 0, True),
-        "tests/data/a.txt": ("0o444", 0, 0, False),
+        "tests/data/a.txt": ("0o400", 0, 0, False),
         "tests/run.json": ("0o400", 0, 0, False),
-        "tests/test.sh": ("0o555", 0, 0, False),
+        "tests/test.sh": ("0o500", 0, 0, False),
     }
