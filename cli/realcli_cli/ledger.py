@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ from realcli_cli.places import Place, is_address, object_in_cluster, place_of_ur
 
 app = typer.Typer(no_args_is_help=True, help="Check and read the ledgers of trials.")
 
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 What = Annotated[str, typer.Argument(help="Trial, directory, or s3:// address of an attempt or of anything above attempts.")]
 Endpoint = Annotated[str | None, typer.Option(help="S3 endpoint, where it is not AWS.", envvar="AWS_ENDPOINT_URL")]
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace of the Trial.")]
@@ -37,6 +39,9 @@ def verify(
         raise UserError(
             f"{place.shown}: no ledger lies here; expected an attempt (…/trials/<ordinal>/attempt-<k>) or a folder above some"
         )
+    for given in (anchor, verdict_anchor):
+        if given is not None and not DIGEST.fullmatch(given):
+            raise UserError(f"{given!r} is not a digest; expected sha256: and 64 hex digits, as Trial.status has them")
     anchor, verdict_anchor = anchor or place.anchor, verdict_anchor or place.verdict_anchor
     anchors = [name for name, digest in (("work", anchor), ("verdict", verdict_anchor)) if digest]
     if anchors and len(roots) > 1:

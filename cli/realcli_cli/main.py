@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import NoReturn
 
 GROUP = "realcli.commands"
@@ -15,6 +15,9 @@ class UserError(Exception):
 
 def main() -> None:
     """Run the command line."""
+    if sys.argv[1:] == ["--version"]:
+        print(f"realcli {version('realcli')}")
+        raise SystemExit(0)
     try:
         import typer
     except ModuleNotFoundError as error:
@@ -32,7 +35,7 @@ def main() -> None:
 
 
 def _group() -> None:
-    """Measure CLI coding agents."""
+    """Measure CLI coding agents. `realcli --version` prints the version."""
 
 
 def _add(app: object, point: EntryPoint) -> None:

@@ -48,6 +48,7 @@ def object_in_cluster(kind: str, name: str, namespace: str | None) -> dict[str, 
     command = [kubectl, "get", f"{kind}.realcli.dev", name, "-o", "json", *(["-n", namespace] if namespace else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise UserError(f"{kind} {name}: {done.stderr.strip()}")
+        where = f"namespace {namespace}" if namespace else "the current namespace (-n names another)"
+        raise UserError(f"{kind} {name} in {where}: {done.stderr.strip()}")
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -96,7 +96,7 @@ class StorageConfig(Frozen):
         if uri.startswith("file://"):
             return StorageConfig(directory=uri.removeprefix("file://")), ""
         if "://" not in uri:
-            return StorageConfig(directory=uri), ""
+            return StorageConfig(directory=str(Path(uri).absolute())), ""
         bucket, key = parse_s3_uri(uri)
         return StorageConfig(bucket=bucket, endpoint=endpoint, region=region), key
 

@@ -172,3 +172,13 @@ def test_a_command_whose_extra_is_missing_says_which(realcli: Run, monkeypatch: 
     monkeypatch.setattr(command_line, "entry_points", lambda group: [point])
     status, _, err = realcli("ledger", *more)
     assert (status, err) == (2, "realcli: `realcli ledger` needs rich, which is not installed: pip install 'realcli[cli]'\n")
+
+
+@pytest.mark.parametrize("option", ["--anchor", "--verdict-anchor"])
+def test_an_anchor_that_is_no_digest_is_not_compared_with_anything(realcli: Run, sealed: SealedSweep, option: str) -> None:
+    code, _, said = realcli("ledger", "verify", str(sealed.directory), option, "sha256:12")
+    assert (code, "expected sha256: and 64 hex digits" in said) == (2, True)
+
+
+def test_version(realcli: Run) -> None:
+    assert realcli("--version")[:2] == (0, "realcli 0.1.0\n")
