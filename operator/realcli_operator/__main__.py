@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import structlog
+from prometheus_client import start_http_server
 
 from realcli_operator.execute import Executor
 from realcli_operator.faults import Faults
@@ -67,7 +70,23 @@ async def operate(settings: Settings, *, stop_flag: asyncio.Event | None = None,
         await transport.close()
 
     shell = Shell(layer, configuration, start, stop, settings.namespaces, settings.liveness)
-    await run(shell, stop_flag=stop_flag, ready_flag=ready_flag)
+    with served(metrics, settings.metrics_port):
+        await run(shell, stop_flag=stop_flag, ready_flag=ready_flag)
+
+
+@contextlib.contextmanager
+def served(metrics: Metrics, port: int) -> Iterator[None]:
+    """The metrics at ``http://:<port>/metrics`` as long as the block runs; not at all for port 0."""
+    if not port:
+        yield
+        return
+    server, thread = start_http_server(port, registry=metrics.registry)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def main() -> int:

@@ -44,6 +44,7 @@ class Settings:
     workers: int = 32
     keep_failed_pods: bool = False
     liveness: str | None = "http://0.0.0.0:8080/healthz"
+    metrics_port: int = 9090  # 0: not served
     kubeconfig: Path | None = None
     log_level: str = "INFO"
     version: str = field(default_factory=lambda: metadata.version("realcli"))
@@ -71,6 +72,7 @@ class Settings:
             workers=int(given.parsed("WORKERS", _positive, "a whole number greater than 0", "32")),
             keep_failed_pods=given.choice("KEEP_FAILED_PODS", ("true", "false"), "false") == "true",
             liveness=environ.get(f"{PREFIX}LIVENESS", "http://0.0.0.0:8080/healthz") or None,
+            metrics_port=given.parsed("METRICS_PORT", _port, "a port, or 0 to serve no metrics", "9090"),
             kubeconfig=Path(kubeconfig) if kubeconfig else None,
             log_level=given.choice("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
             fault=_fault(given, environ),
@@ -112,6 +114,13 @@ def _agents(text: str) -> dict[str, str]:
                 raise ValueError(f"{program}/{version} names no image")
             result[f"{program}/{version}"] = image
     return result
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise ValueError(text)
+    return port
 
 
 def _positive(text: str) -> float:

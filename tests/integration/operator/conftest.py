@@ -268,6 +268,7 @@ class Operator:
             "REALCLI_IMAGE_TOOLKIT": "example/toolkit:1",
             "REALCLI_AGENT_IMAGES": '{"claude-code": {"2.1.140": "example/agent:1"}}',
             "REALCLI_LIVENESS": "",
+            "REALCLI_METRICS_PORT": "0",
             "REALCLI_ALLOW_FAULTS": "1" if fault else "",
             "REALCLI_FAULT_POINT": fault,
         }
