@@ -1,9 +1,10 @@
-"""The two process attributes that Python has no name for."""
+"""What the runner arranges with the kernel about itself."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 
 _PR_SET_DUMPABLE = 4
 _PR_GET_DUMPABLE = 3
@@ -24,6 +25,16 @@ def hide_memory() -> None:
     _prctl(_PR_SET_DUMPABLE, 0)
     if _prctl(_PR_GET_DUMPABLE, 0) != 0:
         raise OSError("the kernel did not make the runner non-dumpable")
+
+
+def heed_signals() -> None:
+    """Signals that were ignored when the runner was started get their default back: an agent's processes would inherit it.
+
+    SIGPIPE and SIGXFSZ are ignored by Python itself, and given back by it to the programs it starts.
+    """
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def adopt_orphans() -> None:

