@@ -101,12 +101,21 @@ async def test_deletions_missed_during_a_410_are_pruned(
         proxy.heal()
         await wait_for(people.converged, "converged after the gap", 120)
         store = operator.layer.store
-        assert {trial.name for trial in store.trials_of_sweep("one", "gap")} == {name for _, name in people.expected}
-        assert {pod.name for pod in store.pods_of_sweep("one", "gap")} == {f"{name}-a1" for _, name in people.members[15:]}
+
+        async def pruned() -> bool:
+            trials = {trial.name for trial in store.trials_of_sweep("one", "gap")}
+            pods = {pod.name for pod in store.pods_of_sweep("one", "gap")}
+            return (trials, pods) == ({name for _, name in people.expected}, {f"{name}-a1" for _, name in people.members[15:]})
+
+        await wait_for(pruned, "all that was deleted in the gap is gone from the store")
         assert operator.count("realcli_pruned_total", kind="pod") == 15
         assert operator.count("realcli_pruned_total", kind="trial") == 10
         assert operator.count("realcli_watch_ends_total", kind="pod", cause="gone") == 1
-        assert "trial/one/gap-00007" in operator.toy.observed
+
+        async def looked_at() -> bool:
+            return "trial/one/gap-00007" in operator.toy.observed
+
+        await wait_for(looked_at, "the key of a deleted trial")
         store.check()
 
 
