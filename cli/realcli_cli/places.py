@@ -30,9 +30,10 @@ def place_of_uri(uri: str, endpoint: str | None) -> Place:
         )
     try:
         config, key = StorageConfig.of_uri(uri, endpoint)
+        store = open_store(config)
     except ValueError as error:
-        raise UserError(str(error)) from error
-    return Place(open_store(config), key, uri)
+        raise UserError(f"{uri}: {error}") from error
+    return Place(store, key, uri)
 
 
 def is_address(text: str) -> bool:

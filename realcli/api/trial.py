@@ -42,7 +42,7 @@ class Tokens(Frozen):
 
 
 class TrialStatus(Frozen):
-    """Observed state of a trial. `phase` summarises; `reason` is the outcome, `work_end` how the work pod ended."""
+    """Observed state of a trial. `phase` summarises; `reason` is the outcome, `workEnd` how the work pod ended."""
 
     phase: Phase = Field(default=Phase.PENDING, description="Pending, Queued, Working, Verifying, Sealed or Invalid.")
     reason: str | None = Field(default=None, max_length=64, description="The outcome, or why it waits.")

@@ -182,3 +182,9 @@ def test_an_anchor_that_is_no_digest_is_not_compared_with_anything(realcli: Run,
 
 def test_version(realcli: Run) -> None:
     assert realcli("--version")[:2] == (0, "realcli 0.1.0\n")
+
+
+def test_an_endpoint_that_is_none_is_named(realcli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://")
+    code, _, said = realcli("ledger", "verify", "s3://evals/sweeps")
+    assert (code, said) == (2, "realcli: s3://evals/sweeps: Invalid endpoint: http://\n")
