@@ -12,6 +12,7 @@ import json
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +53,9 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds that never go back."""
         return time.monotonic()
+
+
+Subscriber = Callable[[Event, Data], None]
 
 
 class LedgerError(Exception):
@@ -123,7 +127,11 @@ class LedgerWriter:
         self._clock: Clock = clock or SystemClock()
         self._start = self._clock.monotonic()
         self._segment_bytes = segment_bytes
-        self._on_event = on_event
+        self._subscribers: list[Subscriber] = []
+        self._untold: deque[tuple[Event, Data]] = deque()
+        self._telling = False
+        if on_event is not None:
+            self.subscribe(lambda event, _: on_event(event))
         (spool / "ledger").mkdir(parents=True, exist_ok=True)
         (spool / "blobs").mkdir(parents=True, exist_ok=True)
         self._seq = 0
@@ -166,9 +174,36 @@ class LedgerWriter:
             self.roll()
         self._append(line + b"\n")
         self._seq, self._hash = event.seq, hashlib.sha256(line).hexdigest()
-        if self._on_event is not None:
-            self._on_event(event)
+        self._untold.append((event, data))
+        if not self._telling:
+            self._tell()
         return event
+
+    def subscribe(self, callback: Subscriber) -> None:
+        """Call `callback(event, data)` for every event from now on, inside `emit`, right after its line is in the spool.
+
+        `data` is what the emitter gave: whole texts, also where the line has a blob's digest or a cut text, and not redacted.
+        A callback may emit: its event is written at once and told after the present one was told to everybody, so all
+        subscribers see all events in the order of `seq`, whoever emitted them. A callback should not raise: its error reaches
+        whoever emitted, after everybody was told.
+        """
+        self._subscribers.append(callback)
+
+    def _tell(self) -> None:
+        errors: list[Exception] = []
+        self._telling = True
+        try:
+            while self._untold:
+                event, data = self._untold.popleft()
+                for callback in tuple(self._subscribers):
+                    try:
+                        callback(event, data)
+                    except Exception as error:
+                        errors.append(error)
+        finally:
+            self._telling = False
+        if errors:
+            raise errors[0]
 
     def blob(self, data: bytes) -> BlobRef:
         """Store bytes once by digest (of the redacted form)."""

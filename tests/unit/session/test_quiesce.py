@@ -111,9 +111,9 @@ async def test_a_runner_that_does_not_do_its_part(
     assert attempt.state is None
 
 
-async def test_a_crowd_of_long_command_lines_fits_a_line(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_crowd_of_long_command_lines_fits_a_line(attempt: Attempt) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(attempt.writer, "_on_event", seen.append)
+    attempt.writer.subscribe(lambda event, _: seen.append(event))
     crowd = tuple(ProcInfo(i, 1, i, i, 0, "S", 1, ("\x01" * 4096,)) for i in range(2, 1000))
     attempt.runner = Runner(QuiesceReport(crowd, crowd, (), False))  # type: ignore[assignment]
     await quiesce(attempt)
