@@ -15,7 +15,9 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from realcli.api.agents import PROGRAMS, Permissions
 from realcli.api.base import GROUP, VERSION, Frozen
+from realcli.api.models import APIS, Api
 from realcli.api.sweep import IMMUTABLE, MUTABLE, SweepSpec, SweepStatus
 from realcli.api.trial import TrialSpec, TrialStatus
 
@@ -84,7 +86,21 @@ LIMIT_RULE: Final = Rule(
     "duration(self) >= duration('1s') && duration(self) <= duration('720h')",
     "a limit has to be from 1s to 720h: a shorter one ends every trial, a longer one fits no pod",
 )
-LIMITS: Final = ("exec.deadline", "collab.deadline", "pending", "setup", "verify")
+LIMITS: Final = ("exec.deadline", "collab.deadline", "pending", "setup", "verify", "spoolHold")
+
+HTTP_RULE: Final = Rule(
+    "self.url.startsWith('https://') || self.insecureHttp == 'InCluster'",
+    "http:// sends the key in clear text: use https://, or insecureHttp: InCluster for a Service in this cluster",
+)
+BASE_URL_RULES: Final[dict[Api, tuple[Rule, ...]]] = {
+    "anthropic": (
+        Rule(
+            "!self.url.matches('/v1/*$')", "url is the base URL of the Anthropic API: leave out /v1 at its end, the agent adds it"
+        ),
+    ),
+    "responses": (),
+    "chat": (),
+}
 
 SWEEP: Final = Definition(
     kind="BenchmarkSweep",
@@ -98,26 +114,53 @@ SWEEP: Final = Definition(
     rules={
         "": NAME_RULES,
         "spec": (
-            Rule(
-                "!self.agents.exists(a, (has(a.program) ? a.program : a.name) == 'claude-code')"
-                " || self.models.all(m, has(m.endpoints.anthropic))",
-                "claude-code speaks the Anthropic Messages API: every model needs endpoints.anthropic",
+            *(
+                Rule(
+                    f"!self.agents.exists(a, (has(a.program) ? a.program : a.name) == '{program}')"
+                    f" || self.models.all(m, has(m.endpoints.{facts.api}))",
+                    f"{program} speaks the {facts.api} API: every model needs endpoints.{facts.api}",
+                )
+                for program, facts in PROGRAMS.items()
             ),
+            Rule(
+                "!has(self.limits.trialBudget) || self.models.all(m, has(m.prices))",
+                "limits.trialBudget needs models[].prices of every model: without a price no cost is known",
+            ),
+        ),
+        "spec.simulatedUser": (
+            Rule("self.mode != 'Model' || has(self.model)", "mode: Model needs simulatedUser.model, the model that words"),
         ),
         "spec.agents[]": (
             Rule(
-                "has(self.program) || self.name in ['claude-code']",
-                "program is missing: it may be left out only where name is the program's (claude-code)",
+                f"has(self.program) || self.name in [{', '.join(repr(program) for program in PROGRAMS)}]",
+                f"program is missing: it may be left out only where name is the program's ({', '.join(PROGRAMS)})",
+            ),
+            *(
+                Rule(
+                    f"(has(self.program) ? self.program : self.name) != '{program}'"
+                    f" || self.permissions in {list(facts.permissions)}",
+                    f"{program} knows permissions {', '.join(facts.permissions)}",
+                )
+                for program, facts in PROGRAMS.items()
+                if len(facts.permissions) < len(Permissions)
             ),
         ),
-        "spec.models[].endpoints.anthropic": (
+        "spec.agents[].files": (
             Rule(
-                "self.url.startsWith('https://') || self.insecureHttp == 'InCluster'",
-                "http:// sends the key in clear text: use https://, or insecureHttp: InCluster for a Service in this cluster",
+                "has(self.source) != has(self.configMapRef)",
+                "give either source (with digest) or configMapRef",
             ),
+            Rule("has(self.source) == has(self.digest)", "source and digest go together: the archive is pinned by its sha256"),
+        ),
+        "spec.agents[].mcpServers[].env[]": (Rule("has(self.value) != has(self.secretRef)", "give either value or secretRef"),),
+        **{
+            f"{place}.endpoints.{api}": (HTTP_RULE, *BASE_URL_RULES[api])
+            for place in ("spec.models[]", "spec.simulatedUser.model")
+            for api in APIS
+        },
+        "spec.simulatedUser.model.endpoints": (
             Rule(
-                "!self.url.matches('/v1/*$')",
-                "url is the base URL of the Anthropic API: leave out /v1 at its end, the agent adds it",
+                "has(self.anthropic) || has(self.chat)", "the simulated user's model needs endpoints.anthropic or endpoints.chat"
             ),
         ),
         **{f"spec.limits.{name}": (LIMIT_RULE,) for name in LIMITS},
@@ -126,6 +169,8 @@ SWEEP: Final = Definition(
     list_maps={
         "spec.agents": "name",
         "spec.models": "name",
+        "spec.agents[].mcpServers": "name",
+        "spec.agents[].toolImages": "mountPath",
         "status.conditions": "type",
         "status.scores": "configuration",
     },

@@ -13,12 +13,17 @@ from typing import Annotated, Literal, NamedTuple
 import zstandard
 from pydantic import Field
 
+from realcli.api.agents import McpServer, Program, ToolImage
 from realcli.api.base import Digest, Frozen, sha256_digest
+from realcli.api.models import Api
 from realcli.api.sweep import Mode, SweepSpec
 
 PLAN_BEGIN = "-----BEGIN REALCLI PLAN-----"
 PLAN_END = "-----END REALCLI PLAN-----"
 MAX_PLAN_BYTES = 900_000
+
+Trust = Literal["artifacts", "system"]
+"""What verify believes of the state: declared paths, or everything the run changed in the root."""
 
 
 class Resources(Frozen):
@@ -37,8 +42,11 @@ class TaskLock(Frozen):
     image: str  # as the index names it; with @sha256 where the index has it
     public_bundle: Digest
     private_bundle: Digest
-    trust: Literal["artifacts"] = "artifacts"
+    trust: Trust = "artifacts"
     libc: Literal["glibc", "musl", "none"] = "glibc"
+    exec_permissions: Literal["allow", "deny"] = "allow"  # the fixed answer to permission prompts in EXEC
+    needs_setuid: bool = False  # sudo or setuid programs: no no_new_privs, so no exec record
+    mock_hosts: list[str] = []  # outside hosts the session serves on loopback
     workdir: str = "/app"
     artifacts: list[str]  # absolute paths restored on the pristine image
     watch: list[str] = []  # globs of paths whose changes are recorded
@@ -48,16 +56,33 @@ class TaskLock(Frozen):
     scenarios: list[str] = []  # template ids bound in COLLAB
 
 
+class SetupLock(Frozen):
+    """The team's own set-up of one agent, pinned. The files lie at `<root>/setups/<hex>.tar.zst` (folders Config/ and Work/)."""
+
+    digest: Digest  # over everything below
+    archive: Digest | None = None  # sha256 of the archive; None: no files
+    files: int = 0
+    mcp_servers: list[McpServer] = []
+    tool_images: list[ToolImage] = []
+    in_reach: list[str] = []  # "<secret>/<key>" of secrets the agent can read
+
+
 class ConfigurationLock(Frozen):
     """One agent with one model. `key` covers every setting that may change what is measured."""
 
     name: str  # <agent>.<model>
     agent: str
-    program: Literal["claude-code"]
+    program: Program
+    api: Api = "anthropic"  # the wire API it speaks
     agent_version: str
     permissions: str
+    effort: str | None = None
+    visible_text: str = ""  # which texts of this program a user sees: decides most of U
+    setup: SetupLock | None = None
     model: str  # short name
     model_id: str  # sent to the provider
+    accepted_ids: list[str] = []  # further ids the provider may answer with
+    resolved_model: str | None = None  # the id that answered the plan's test request
     key: Digest
 
 
@@ -129,7 +154,8 @@ class PlanTask(Frozen):
 
     name: str
     image: str
-    trust: Literal["artifacts"] = "artifacts"
+    trust: Trust = "artifacts"
+    needs_setuid: bool = False
     verifier_seconds: float
     resources: Resources = Resources()
 
@@ -139,7 +165,8 @@ class PlanConfiguration(Frozen):
 
     name: str
     agent: str
-    program: Literal["claude-code"]
+    program: Program
+    api: Api = "anthropic"
     agent_version: str
     model: str
 
@@ -213,11 +240,20 @@ def plan_of(lock: Lock, root: str, lock_digest: str) -> Plan:
         egress=lock.egress,
         platform=lock.platform,
         tasks=[
-            PlanTask(name=t.name, image=t.image, trust=t.trust, verifier_seconds=t.verifier_seconds, resources=t.resources)
+            PlanTask(
+                name=t.name,
+                image=t.image,
+                trust=t.trust,
+                needs_setuid=t.needs_setuid,
+                verifier_seconds=t.verifier_seconds,
+                resources=t.resources,
+            )
             for t in lock.tasks
         ],
         configurations=[
-            PlanConfiguration(name=c.name, agent=c.agent, program=c.program, agent_version=c.agent_version, model=c.model)
+            PlanConfiguration(
+                name=c.name, agent=c.agent, program=c.program, api=c.api, agent_version=c.agent_version, model=c.model
+            )
             for c in lock.configurations
         ],
         modes=lock.modes,

@@ -7,7 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from realcli.api.base import Digest, DnsLabel, Duration, Frozen
+from realcli.api.agents import Agent, Permissions
+from realcli.api.base import Digest, Duration, Frozen
+from realcli.api.models import Endpoint, Endpoints, InsecureHttp, InstrumentModel, Model, SecretNameRef, Usd
+
+__all__ = ["Agent", "BenchmarkSweep", "Endpoint", "Endpoints", "InsecureHttp", "Model", "Permissions", "SweepSpec", "SweepStatus"]
 
 Mode = Literal["EXEC", "COLLAB"]
 MODES: tuple[Mode, ...] = ("COLLAB", "EXEC")  # sorted, as the ordinal needs them
@@ -15,96 +19,17 @@ MUTABLE = ("suspend", "parallelism")
 IMMUTABLE = "spec is immutable except suspend and parallelism; make a new sweep"
 
 
-class InsecureHttp(StrEnum):
-    """Whether a plain http:// endpoint may be used with a key."""
-
-    NEVER = "Never"
-    IN_CLUSTER = "InCluster"
-
-
-class Permissions(StrEnum):
-    """The agent program's permission mode."""
-
-    BYPASS = "Bypass"
-
-
 class UserMode(StrEnum):
     """Who words the simulated user's messages."""
 
     CANONICAL = "Canonical"
-
-
-SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", min_length=1, max_length=253)]
-
-
-class SecretKeyRef(Frozen):
-    """One key of a Secret in the sweep's namespace."""
-
-    name: SecretName = Field(description="Name of the Secret.")
-    key: Annotated[str, StringConstraints(min_length=1, max_length=253)] = Field(description="Key inside the Secret.")
-
-
-class SecretNameRef(Frozen):
-    """A Secret in the sweep's namespace."""
-
-    name: SecretName = Field(description="Name of the Secret.")
-
-
-class ApiKey(Frozen):
-    """Where a provider's key comes from."""
-
-    secret_ref: SecretKeyRef = Field(description="Key of a Secret in the sweep's namespace.")
+    MODEL = "Model"
 
 
 class Credentials(Frozen):
     """S3 credentials: a Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, optionally AWS_SESSION_TOKEN and ca.crt."""
 
     secret_ref: SecretNameRef = Field(description="Secret in the sweep's namespace.")
-
-
-class Endpoint(Frozen):
-    """One wire API of a model."""
-
-    url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$", max_length=512)] = Field(
-        description="Base URL, without /v1 for the Anthropic API."
-    )
-    api_key: ApiKey = Field(description="Key the gateway sends; the agent never holds it.")
-    insecure_http: InsecureHttp = Field(
-        default=InsecureHttp.NEVER,
-        description="InCluster allows http:// to a Service of this cluster; Never refuses http://.",
-    )
-
-
-class Endpoints(Frozen):
-    """The wire APIs a model is served on. claude-code needs anthropic."""
-
-    anthropic: Endpoint | None = Field(default=None, description="Anthropic Messages API.")
-
-
-class Model(Frozen):
-    """A model under test."""
-
-    name: DnsLabel = Field(description="Short name; part of the configuration's name.")
-    model: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(
-        description="Model id sent to the provider; any other id the agent asks for is mapped to it."
-    )
-    endpoints: Endpoints = Field(description="One endpoint per wire API.")
-
-
-class Agent(Frozen):
-    """An agent program under test."""
-
-    name: DnsLabel = Field(description="Short name; part of the configuration's name.")
-    program: Literal["claude-code"] | None = Field(default=None, description="Agent program; default: the name.")
-    version: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
-        default="2.1.140", description="Version of the program; an operator image must exist for it."
-    )
-    permissions: Permissions = Field(default=Permissions.BYPASS, description="Permission mode of the program.")
-
-    @property
-    def resolved_program(self) -> str:
-        """The program, which is the name where none is given."""
-        return self.program or self.name
 
 
 class Benchmark(Frozen):
@@ -122,6 +47,12 @@ class ModeLimits(Frozen):
     deadline: Duration = Field(description="Working time of the agent.")
 
 
+class TrialBudget(Frozen):
+    """What one trial may cost."""
+
+    usd: Usd = Field(description="US dollars by the model's prices; the trial ends as Budget when they are spent.")
+
+
 class Limits(Frozen):
     """Limits of a trial. Agent time limits come from here only."""
 
@@ -134,12 +65,20 @@ class Limits(Frozen):
     pending: Duration = Field(default="1h", description="A pod must be scheduled within this time.")
     setup: Duration = Field(default="15m", description="The agent must have started within this time of scheduling.")
     verify: Duration = Field(default="30m", description="Upper bound of a task's tests; the task's own limit if smaller.")
+    spool_hold: Duration = Field(
+        default="24h", description="Time a finished session waits for storage to come back before its trial is invalid."
+    )
+    trial_budget: TrialBudget | None = Field(default=None, description="Budget of one trial; needs prices of every model.")
 
 
 class SimulatedUser(Frozen):
     """The simulated user of COLLAB."""
 
-    mode: UserMode = Field(default=UserMode.CANONICAL, description="Canonical: the script's texts verbatim, no model.")
+    mode: UserMode = Field(
+        default=UserMode.CANONICAL,
+        description="Canonical: the script's texts verbatim, no model. Model: a model words what the script decides.",
+    )
+    model: InstrumentModel | None = Field(default=None, description="The model that words; required with mode Model.")
 
 
 class Retry(Frozen):

@@ -48,6 +48,7 @@ class Termination(Frozen):
     checks: Checks | None = None
     turns: int | None = None
     tokens: Tokens | None = None
+    cost_usd: str | None = None  # decimal; None: unknown
     working_seconds: str | None = None
     limit: str | None = None
     node: str | None = None

@@ -48,7 +48,9 @@ class TrialStatus(Frozen):
     reason: str | None = Field(default=None, max_length=64, description="The outcome, or why it waits.")
     message: str | None = Field(default=None, max_length=2048, description="For people: what happened and what to look at.")
     observed_generation: int | None = Field(default=None, ge=0, description="Generation this status is about.")
-    conditions: Annotated[list[Condition], Field(default=[], max_length=16, description="Running, Sealed, Invalid.")]
+    conditions: Annotated[
+        list[Condition], Field(default=[], max_length=16, description="Running, StorageBlocked, Sealed, Invalid.")
+    ]
     work_end: str | None = Field(default=None, max_length=64, description="How the work pod of this attempt ended.")
     attempt: int = Field(default=0, ge=0, description="Attempt this status is about, from 1; 0 before the first.")
     invalid_attempts: int = Field(default=0, ge=0, description="Attempts that ended invalid.")
@@ -68,14 +70,17 @@ class TrialStatus(Frozen):
     checks: Checks | None = Field(default=None, description="The verifier's own summary.")
     turns: int | None = Field(default=None, ge=0, description="Generation requests accepted.")
     tokens: Tokens | None = Field(default=None, description="Tokens by the gateway's count.")
+    cost_usd: str | None = Field(
+        default=None, alias="costUSD", max_length=32, description="Cost by the sweep's prices; absent where it is unknown."
+    )
     working_seconds: str | None = Field(default=None, max_length=32, description="Working time of the agent in seconds.")
-    limit: str | None = Field(default=None, max_length=64, description="The limit that fired: turns, deadline or wall.")
+    limit: str | None = Field(default=None, max_length=64, description="Limit that fired: turns, deadline, wall, budget, output.")
     ledger_uri: str | None = Field(
         default=None, alias="ledgerURI", max_length=1024, description="Where the ledger of this attempt lies."
     )
     work_seal_digest: Digest | None = Field(default=None, description="Digest of work-seal.json (the anchor).")
     seal_digest: Digest | None = Field(default=None, description="Digest of the verify seal (the anchor).")
-    verifier_trust: Literal["artifacts"] | None = Field(default=None, description="What verify believes of the state.")
+    verifier_trust: Literal["artifacts", "system"] | None = Field(default=None, description="What verify believes of the state.")
     egress: Literal["Unenforced"] | None = Field(default=None, description="Unenforced: no network wall around the agent.")
 
 

@@ -78,6 +78,7 @@ class WorkSeal(Sealed):
     ledger: LedgerSummary
     turns: int
     tokens: Tokens
+    cost_usd: str | None = None
     working_seconds: str
     limit: str | None = None
     egress: Literal["Unenforced"] = "Unenforced"
@@ -117,5 +118,5 @@ class VerifySeal(Sealed):
     reward: Reward
     checks: Checks | None = None
     verifier_version: str
-    trust: Literal["artifacts"] = "artifacts"
+    trust: Literal["artifacts", "system"] = "artifacts"
     image: str

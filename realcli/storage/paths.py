@@ -25,6 +25,10 @@ class SweepPaths(NamedTuple):
         """sweep.json."""
         return join(self.root, "sweep.json")
 
+    def setup(self, digest: str) -> str:
+        """The pinned files of a team's own set-up; `digest` is the archive's sha256:<hex>."""
+        return join(self.root, "setups", f"{digest.removeprefix('sha256:')}.tar.zst")
+
     def attempt(self, ordinal: int, attempt: int) -> AttemptPaths:
         """One attempt of one trial."""
         return AttemptPaths(join(self.root, "trials", f"{ordinal:05d}", f"attempt-{attempt}"))

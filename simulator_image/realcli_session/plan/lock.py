@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import cast
 
+from realcli.api.agents import PROGRAMS, Agent, Program
 from realcli.api.base import Frozen, canonical_json, seconds, sha256_digest
+from realcli.api.models import Api, InsecureHttp, Model
 from realcli.api.plan import (
     BenchmarkLock,
     ConfigurationLock,
@@ -14,14 +17,12 @@ from realcli.api.plan import (
     SweepIdentity,
     TaskLock,
 )
-from realcli.api.sweep import Agent, InsecureHttp, Model, SweepSpec
+from realcli.api.sweep import SweepSpec
 from realcli.benchmark.models import Index, IndexTask
 from realcli_session.gateway.config import EndpointRefused, check_endpoint
 
-# The wire API an agent program speaks.
-API_OF = {"claude-code": "anthropic"}
-# The C library its image's build needs; a program cannot be started through a loader of ours.
-LIBC_OF = {"claude-code": ("glibc",)}
+API_OF: dict[str, Api] = {program: facts.api for program, facts in PROGRAMS.items()}
+LIBC_OF = {program: facts.libc for program, facts in PROGRAMS.items()}
 MAX_ORDINALS = 100_000  # five digits
 
 
@@ -95,7 +96,7 @@ def _configuration(agent: Agent, model: Model, deviations: list[Deviation]) -> C
     program = agent.resolved_program
     settings = {
         "program": program,
-        "version": agent.version,
+        "version": agent.resolved_version,
         "permissions": agent.permissions.value,
         "model": model.model,
         "deviations": [d.dump() for d in deviations],
@@ -103,8 +104,9 @@ def _configuration(agent: Agent, model: Model, deviations: list[Deviation]) -> C
     return ConfigurationLock(
         name=f"{agent.name}.{model.name}",
         agent=agent.name,
-        program="claude-code",
-        agent_version=agent.version,
+        program=cast(Program, program),
+        api=API_OF[program],
+        agent_version=agent.resolved_version,
         permissions=agent.permissions.value,
         model=model.name,
         model_id=model.model,
@@ -140,9 +142,9 @@ def _agent_problems(agent: Agent, platform: Platform, index: Index) -> Iterator[
     if program not in API_OF:
         yield f"{field}.program: {program!r} is no agent program of this version; expected one of {', '.join(sorted(API_OF))}"
         return
-    if f"{program}/{agent.version}" not in platform.images.agents:
+    if f"{program}/{agent.resolved_version}" not in platform.images.agents:
         known = ", ".join(sorted(platform.images.agents)) or "none"
-        yield f"{field}.version: the operator has no image of {program} {agent.version}; it has {known}"
+        yield f"{field}.version: the operator has no image of {program} {agent.resolved_version}; it has {known}"
     for task in index.tasks:
         if task.libc not in LIBC_OF[program]:
             yield (
