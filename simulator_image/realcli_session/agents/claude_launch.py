@@ -22,6 +22,7 @@ class Setting(NamedTuple):
     value: str | None
     reason: str
     mode: Mode | None = None  # None: both
+    permissions: str | None = None  # None: all
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -43,18 +44,24 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("flag", "--verbose", "", "stream-json output requires it"),
     Setting("flag", "--replay-user-messages", "", "it tells when it has read a message: the yield is known for certain"),
     Setting("flag", "--permission-prompt-tool", "stdio", "permission prompts and questions reach the session"),
-    Setting("flag", "--dangerously-skip-permissions", "", "permission mode Bypass: nobody is there to confirm each command"),
+    Setting(
+        "flag",
+        "--dangerously-skip-permissions",
+        "",
+        "permissions Bypass: nobody is there to confirm each command",
+        permissions="Bypass",
+    ),
     Setting("flag", "--model", None, "the model under test"),
     Setting("flag", "--disallowedTools", QUESTION_TOOL, "EXEC has no communication actions", "EXEC"),
 )
 
 
 def deviations(mode: Mode | None = None) -> tuple[Deviation, ...]:
-    """The list for the lock; `mode` None: of both modes, with the mode in the setting's name where it matters."""
+    """The list for the lock; `mode` None: of both modes. What holds for a part only has that in the setting's name."""
     return tuple(
         Deviation(
             program=PROGRAM,
-            setting=setting.name if setting.mode is None or mode is not None else f"{setting.name} ({setting.mode})",
+            setting=_named(setting, mode),
             value="(per trial)" if setting.value is None else setting.value or "on",
             reason=setting.reason,
         )
@@ -63,20 +70,17 @@ def deviations(mode: Mode | None = None) -> tuple[Deviation, ...]:
     )
 
 
-def binary(spec: AgentSpec) -> str:
-    """The program in the agent image. One that is linked against another libc cannot be started in this image."""
-    if spec.libc != "glibc":
-        raise ValueError(f"{PROGRAM} {spec.version} needs glibc; the task's image has {spec.libc}")
-    return f"{spec.program_dir}/claude"
+def _named(setting: Setting, mode: Mode | None) -> str:
+    only: list[str] = [setting.mode] if setting.mode is not None and mode is None else []
+    only += [f"permissions {setting.permissions}"] if setting.permissions is not None else []
+    return f"{setting.name} ({', '.join(only)})" if only else setting.name
 
 
 def argv(spec: AgentSpec) -> list[str]:
     """The command line. Holds no secret: it goes into the ledger."""
-    if spec.permissions != "Bypass":
-        raise ValueError(f"permissions {spec.permissions!r} of {PROGRAM} are not known; expected Bypass")
-    line = [binary(spec)]
+    line = [f"{spec.program_dir}/claude"]
     for setting in SETTINGS:
-        if setting.kind == "flag" and setting.mode in (None, spec.mode):
+        if setting.kind == "flag" and setting.mode in (None, spec.mode) and setting.permissions in (None, spec.permissions):
             value = spec.model if setting.value is None else setting.value
             line += [setting.name, value] if value else [setting.name]
     return line

@@ -7,11 +7,12 @@ response by itself, so the `result` in between is no yield.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from realcli.api.trial import Tokens
-from realcli_session.agents.port import AgentEvent, Error, Text, ToolCall, ToolResult, Usage, Yield
+from realcli_session.agents.port import AgentEvent, Error, Text, ToolCall, ToolResult, Usage, Withdrawn, Yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,6 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
-    """It does not ask any more (an interrupt came)."""
-
-    request_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class Answered:
     """It answers a control request of ours."""
 
@@ -38,7 +32,7 @@ class Answered:
     error: str | None
 
 
-Heard = AgentEvent | Asked | Withdrawn | Answered
+Heard = AgentEvent | Asked | Answered
 
 
 @dataclass
@@ -105,10 +99,16 @@ def question_text(asked: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def question_answer(asked: dict[str, Any], text: str) -> dict[str, Any]:
-    """The tool's input with the answer filled in. One answer is given to the whole: the user says one thing."""
-    answers = {str(question.get("question", "")): text for question in _objects(asked.get("questions"))}
-    return {**asked, "answers": answers}
+def question_parts(asked: dict[str, Any]) -> tuple[str, ...]:
+    """The single questions of a call that asks several; () for one."""
+    questions = tuple(str(question.get("question", "")) for question in _objects(asked.get("questions")))
+    return questions if len(questions) > 1 else ()
+
+
+def question_answer(asked: dict[str, Any], text: str, parts: Mapping[str, str]) -> dict[str, Any]:
+    """The tool's input with the answers filled in: the part for a question, else the one text for all."""
+    questions = [str(question.get("question", "")) for question in _objects(asked.get("questions"))]
+    return {**asked, "answers": {question: parts.get(question, text) for question in questions}}
 
 
 def _how(line: dict[str, Any]) -> tuple[Literal["yielded", "interrupted", "failed"], str]:

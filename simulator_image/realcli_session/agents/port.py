@@ -1,8 +1,8 @@
 """One interface for every agent program: verb by verb what a session can do to it, event by event what it tells.
 
-Who writes what into the ledger: the adapter records facts of the program (`AgentStart`, `AgentExit`, `PermissionRequest`,
-`PermissionAnswer`); the gateway records text, tool calls and tool results; phases record what they decide from the events
-below (`Yield`, `AgentQuestion`, claims).
+Who writes what into the ledger: the adapter records facts of the program (`AgentStart`, `AgentSetup`, `AgentExit`, `Harness`) and
+prompts that its fixed policy answers (`PermissionRequest`, `PermissionAnswer`); the gateway records text, tool calls and tool
+results; phases record what they decide from the events below (`Yield`, `AgentQuestion`, claims, prompts the user answers).
 """
 
 from __future__ import annotations
@@ -20,6 +20,35 @@ from realcli_session.gateway.port import EventSink
 from realcli_session.runner.port import ExitStatus, RunnerPort
 
 Decision = Literal["allow", "deny"]
+Permissions = Literal["Ask", "Bypass"]
+LibC = Literal["glibc", "musl", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """A server of the user's own set-up, which the agent program starts and talks to over stdio: all of it is in its reach."""
+
+    name: str
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSetup:
+    """What a user brings along (`SetupLock` with its archive). Checked and installed before the program starts.
+
+    `files` is an uncompressed tar whose members lie below `Config/` (the program's configuration directory) and `Work/` (the
+    task's working directory).
+    """
+
+    digest: str
+    """Over everything below; in the configuration's key and in the ledger."""
+    files: bytes | None = field(default=None, repr=False)
+    mcp_servers: tuple[McpServer, ...] = ()
+    tool_images: tuple[str, ...] = ()
+    """Mount paths, for the record: the pod has mounted them."""
+    in_reach: tuple[str, ...] = ()
+    """Names of secrets among the servers' environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +65,13 @@ class AgentSpec:
     environ: Mapping[str, str]
     """The image's environment (`Hello.environ`)."""
     home: str
-    libc: Literal["glibc", "musl", "none"] = "glibc"
+    libc: LibC = "glibc"
     permissions: str = "Bypass"
+    exec_permissions: Decision = "allow"
+    """EXEC with permissions Ask: the task's fixed answer to every prompt. COLLAB asks the simulated user."""
+    effort: str | None = None
+    """Reasoning effort (spec.agents[].options.effort), None: the program's default."""
+    setup: OwnSetup | None = None
     program_dir: str = "/opt/realcli/agent"
     state_dir: str = "/tmp/agent"
     """Made by the program; its own configuration and transcripts go here and not into HOME. The model reads this path."""
@@ -71,7 +105,10 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class PermissionRequest:
-    """A permission prompt. `answered`: the fixed policy has answered it already (and recorded that); else call `answer`."""
+    """A permission prompt. `answered`: the fixed policy has answered it already (and recorded that); else call `answer`.
+
+    Only COLLAB with permissions Ask leaves it open: the simulated user answers. Then the caller records prompt and answer.
+    """
 
     request_id: str
     tool: str
@@ -80,11 +117,20 @@ class PermissionRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """An open `PermissionRequest` or `Question` is not open any more, because of an interrupt or the end of its response."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """The agent asks the user through a typed channel and waits: a hand-over. No `Yield` comes for it; call `answer`."""
 
     request_id: str
     text: str
+    parts: tuple[str, ...] = ()
+    """The single questions where one call asks several, as keys for `answer`; () for one question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +163,11 @@ class Exit:
     signal: int | None
 
 
-AgentEvent = Text | ToolCall | ToolResult | PermissionRequest | Question | Yield | Usage | Error | Exit
+AgentEvent = Text | ToolCall | ToolResult | PermissionRequest | Withdrawn | Question | Yield | Usage | Error | Exit
+
+
+class SetupRefused(ValueError):
+    """The user's own set-up cannot be installed; the message names the file or field, what is wrong, what to do."""
 
 
 class AgentUnresponsive(Exception):
@@ -128,16 +178,24 @@ class AgentAdapter(Protocol):
     """A running (or startable) agent program. One per attempt."""
 
     program: ClassVar[str]
+    wire_api: ClassVar[Literal["anthropic", "responses", "chat"]]
+    """The API its requests speak; the model needs an endpoint of it."""
+    libcs: ClassVar[tuple[LibC, ...]]
+    """Images it can be started in."""
+    permission_modes: ClassVar[tuple[Permissions, ...]]
+    visible_text: ClassVar[str]
+    """Which of its texts the user sees: `U` rests on it, so it is part of the configuration's key."""
 
     def __init__(self, runner: RunnerPort, sink: EventSink) -> None:
         """Bind to the container and the ledger; nothing is started."""
 
     async def start(self, spec: AgentSpec) -> None:
-        """Start the program and wait until it takes messages. Raises SpawnFailed, AgentUnresponsive, RunnerLost.
+        """Install the user's own set-up, start the program, wait until it takes messages.
 
-        SpawnFailed also where this program cannot be started in this image (libc) or with these permissions.
+        Raises SetupRefused, SpawnFailed, AgentUnresponsive, RunnerLost; SpawnFailed also where this program cannot be started
+        in this image (libc) or with these permissions.
 
-        Emits `AgentStart` with the binary's digest as the runner reads it.
+        Emits `AgentSetup` if there is one, and `AgentStart` with the binary's digest as the runner reads it.
         """
 
     def events(self) -> AsyncIterator[AgentEvent]:
@@ -149,9 +207,12 @@ class AgentAdapter(Protocol):
     async def interrupt(self) -> None:
         """Stop the running response. Returns when the program has taken it; a `Yield("interrupted")` follows."""
 
-    async def answer(self, request_id: str, decision: Decision, text: str = "") -> None:
+    async def answer(
+        self, request_id: str, decision: Decision, text: str = "", *, parts: Mapping[str, str] | None = None
+    ) -> None:
         """Answer a `Question` (allow: `text` is the answer) or an unanswered `PermissionRequest` (deny: `text` is the reason).
 
+        `parts`: answers to single questions by their text, as `Question.parts` gave it; the others get `text`.
         LookupError if it is not open any more: an interrupt withdraws it.
         """
 

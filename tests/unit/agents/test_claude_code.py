@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from hypothesis import given
@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from realcli_session.agents import claude_launch
 from realcli_session.agents.claude_code import ClaudeCode
-from realcli_session.agents.claude_stream import Answered, Asked, Conversation, Withdrawn, question_answer, question_text
+from realcli_session.agents.claude_stream import Answered, Asked, Conversation, question_answer, question_parts, question_text
 from realcli_session.agents.lines import LineSplitter, Oversize, Tail
-from realcli_session.agents.port import AgentSpec, Error, Text, ToolCall, ToolResult, Usage, Yield
+from realcli_session.agents.port import AgentSpec, Error, Text, ToolCall, ToolResult, Usage, Withdrawn, Yield
 from realcli_session.agents.registry import adapter_class, programs
+from realcli_session.runner.errors import SpawnFailed
 
 TOKEN = "per-trial-token"
 
@@ -70,7 +71,7 @@ def test_environment_is_the_tasks_own() -> None:
 
 
 def test_every_setting_is_listed_with_its_reason() -> None:
-    listed = {entry.setting for entry in ClaudeCode.deviations("EXEC")}
+    listed = {entry.setting.partition(" (")[0] for entry in ClaudeCode.deviations("EXEC")}
     line = claude_launch.argv(a_spec())
     assert {word for word in line if word.startswith("--")} <= listed
     assert claude_launch.environment(a_spec(environ={})).keys() - {"PATH", "HOME"} <= listed
@@ -81,10 +82,17 @@ def test_every_setting_is_listed_with_its_reason() -> None:
     assert "--disallowedTools (EXEC)" in {entry.setting for entry in ClaudeCode.deviations()}
 
 
-@pytest.mark.parametrize("more", [{"libc": "musl"}, {"libc": "none"}, {"permissions": "Ask"}])
-def test_what_cannot_be_started_is_refused(more: Any) -> None:
-    with pytest.raises(ValueError, match=r"glibc|Bypass"):
-        claude_launch.argv(a_spec(**more))
+def test_permissions_decide_one_flag() -> None:
+    bypass, ask = claude_launch.argv(a_spec()), claude_launch.argv(a_spec(permissions="Ask"))
+    assert [word for word in bypass if word not in ask] == ["--dangerously-skip-permissions"]
+    assert [word for word in ask if word not in bypass] == []
+
+
+@pytest.mark.parametrize("more", [{"libc": "musl"}, {"libc": "none"}, {"permissions": "Sometimes"}])
+async def test_what_cannot_be_started_is_refused(more: Any) -> None:
+    adapter = ClaudeCode(cast(Any, None), cast(Any, None))  # refused before either is used
+    with pytest.raises(SpawnFailed, match=r"glibc|expected Ask or Bypass"):
+        await adapter.start(a_spec(**more))
 
 
 def test_found_by_name() -> None:
@@ -197,7 +205,10 @@ def test_questions() -> None:
         ]
     }
     assert question_text(asked) == "Which?\n- A: first\n- B\n\nWhy?"
-    assert question_answer(asked, "B") == {**asked, "answers": {"Which?": "B", "Why?": "B"}}
+    assert question_parts(asked) == ("Which?", "Why?")
+    assert question_parts({"questions": asked["questions"][:1]}) == ()
+    assert question_answer(asked, "B", {}) == {**asked, "answers": {"Which?": "B", "Why?": "B"}}
+    assert question_answer(asked, "B", {"Why?": "C"}) == {**asked, "answers": {"Which?": "B", "Why?": "C"}}
     assert question_text({"questions": "nonsense"}) == ""
 
 

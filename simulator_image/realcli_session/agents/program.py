@@ -1,0 +1,251 @@
+"""An agent program that speaks JSON lines over its standard streams: what every adapter of such a program needs.
+
+`StdioProgram` spawns it, reads its lines whatever it prints, bounds what nobody takes, tells its end, re-hashes its binary at
+every yield. An adapter subclasses it and reads and writes the program's own messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from realcli.ledger import events as ledger
+from realcli.wire.protocol import ErrorCode
+from realcli_session.agents.lines import LineSplitter, Oversize, Tail
+from realcli_session.agents.port import (
+    AgentEvent,
+    AgentSpec,
+    AgentUnresponsive,
+    Decision,
+    Error,
+    Exit,
+    LibC,
+    PermissionRequest,
+    Question,
+    Withdrawn,
+    Yield,
+)
+from realcli_session.gateway.port import EventSink
+from realcli_session.gateway.record import clean_json
+from realcli_session.runner.errors import RunnerLost, SpawnFailed
+from realcli_session.runner.port import ExitStatus, RemoteProcess, RunnerPort
+
+DRAIN_SECONDS = 2.0  # for output after the program's end; a background process may hold its pipe for ever
+MAX_BINARY = 1 << 30
+MAX_QUEUED = 10_000  # events nobody has taken; further ones that only inform are dropped
+MAX_ERRORS = 100
+
+
+class StdioProgram:
+    """A program behind the runner. Subclasses set the class variables and implement `_hear` (one parsed line)."""
+
+    program: ClassVar[str]
+    libcs: ClassVar[tuple[LibC, ...]]
+    permission_modes: ClassVar[tuple[Literal["Ask", "Bypass"], ...]]
+
+    def __init__(self, runner: RunnerPort, sink: EventSink) -> None:
+        self._runner = runner
+        self._sink = sink
+        self._process: RemoteProcess | None = None
+        self._spec: AgentSpec | None = None
+        self._stderr = Tail()
+        self._queue: asyncio.Queue[AgentEvent | Exception] = asyncio.Queue()
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
+        self._errors = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._ended = asyncio.Event()
+        self._binary: tuple[str, str | None] = ("", None)
+
+    # ------------------------------------------------------------------------------------------------------- for subclasses
+    async def _hear(self, line: object) -> None:
+        """One line of JSON that the program printed."""
+        raise NotImplementedError
+
+    async def _spawn(self, spec: AgentSpec, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        """Start the program; `argv[0]` is its binary. Raises SpawnFailed where it cannot be started."""
+        self._check(spec)
+        self._spec = spec
+        digest = await self._digest(argv[0])
+        self._binary = (argv[0], digest)
+        self._process = await self._runner.spawn(argv, env=env, cwd=spec.workdir, uid=spec.uid, gid=spec.gid, stdin=True)
+        started = ledger.AgentStart(program=self.program, version=spec.version, argv=list(argv), binary_sha256=digest)
+        self._sink.emit("session", started)
+        self._tasks = [
+            asyncio.create_task(self._read(self._process)),
+            asyncio.create_task(self._read_errors(self._process)),
+        ]
+
+    async def _write(self, message: Mapping[str, Any]) -> None:
+        """One line to its standard input."""
+        if self._process is None or self._process.stdin is None:
+            raise RuntimeError(f"{self.program} was not started")
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        await self._process.stdin.drain()
+
+    async def _ask(self, name: str, what: str, message: Mapping[str, Any], seconds: float) -> Any:
+        """Write a message and wait until `_answered(name, …)`. AgentUnresponsive: it ended, refused, or took too long."""
+        if self._ended.is_set():
+            raise AgentUnresponsive(f"{self.program} has ended; it cannot take {what}")
+        waiting = self._waiting[name] = asyncio.get_running_loop().create_future()
+        try:
+            await self._write(message)
+            async with asyncio.timeout(seconds):
+                return await waiting
+        except TimeoutError:
+            raise AgentUnresponsive(f"{self.program} did not answer {what} within {seconds:g} s") from None
+        finally:
+            self._waiting.pop(name, None)
+
+    def _answered(self, name: str, value: Any = None, error: Exception | None = None) -> None:
+        """The answer to `_ask` has come; one that nobody waits for is dropped."""
+        waiting = self._waiting.get(name)
+        if waiting is None or waiting.done():
+            return
+        if error is None:
+            waiting.set_result(value)
+        else:
+            waiting.set_exception(error)
+
+    def _policy(self) -> Decision | None:
+        """The fixed answer to a permission prompt; None: the simulated user gives it."""
+        spec = self._spec
+        if spec is None or spec.permissions == "Bypass":
+            return "allow"
+        return spec.exec_permissions if spec.mode == "EXEC" else None
+
+    def _record_policy(self, request: PermissionRequest, decision: Decision, text: str = "") -> None:
+        """Write down a prompt and the answer that the fixed policy gives."""
+        self._sink.emit("agent", ledger.PermissionRequest(request_id=request.request_id, tool=request.tool, input=request.input))
+        answer = ledger.PermissionAnswer(request_id=request.request_id, decision=decision, by="policy", text=text)
+        self._sink.emit("session", answer)
+
+    async def _put(self, event: AgentEvent) -> None:
+        """Hand an event to whoever reads `events`."""
+        if isinstance(event, Error):
+            self._errors += 1
+            if self._errors > MAX_ERRORS:
+                return
+        if isinstance(event, Yield):
+            await self._check_binary()
+        binds = isinstance(event, Question | PermissionRequest | Withdrawn | Yield | Exit)
+        if not binds and self._queue.qsize() >= MAX_QUEUED:
+            return
+        self._queue.put_nowait(event)
+
+    # ---------------------------------------------------------------------------------------------------- the adapter's port
+    async def events(self) -> AsyncIterator[AgentEvent]:
+        """Typed events, ending with `Exit`."""
+        while True:
+            event = await self._queue.get()
+            if isinstance(event, Exception):
+                raise event
+            yield event
+            if isinstance(event, Exit):
+                return
+
+    async def stop(self, *, grace: float = 5.0) -> ExitStatus | None:
+        """End the program and what belongs to its session."""
+        if self._process is None:
+            return None
+        with contextlib.suppress(RunnerLost):  # no runner, no program: nothing is left to stop
+            await self._stop(self._process, grace)
+        await self._ended.wait()
+        return self._process.exit
+
+    async def _stop(self, process: RemoteProcess, grace: float) -> None:
+        if process.stdin is not None:
+            await process.stdin.close()
+        try:
+            async with asyncio.timeout(grace):
+                await process.wait()
+        except TimeoutError:
+            await process.signal(signal.SIGKILL, to="session")
+            await process.wait()
+
+    # ---------------------------------------------------------------------------------------------------------------- inside
+    def _check(self, spec: AgentSpec) -> None:
+        if spec.libc not in self.libcs:
+            needs = " or ".join(self.libcs)
+            text = f"{self.program} {spec.version} needs {needs}; the task's image has {spec.libc}"
+            raise SpawnFailed(ErrorCode.SPAWN_FAILED, text)
+        if spec.permissions not in self.permission_modes:
+            known = " or ".join(self.permission_modes)
+            text = f"permissions {spec.permissions!r} of {self.program} are not known; expected {known}"
+            raise SpawnFailed(ErrorCode.SPAWN_FAILED, text)
+
+    async def _digest(self, path: str) -> str | None:
+        """sha256 of the program as the runner reads it; None (recorded as unknown) where it cannot."""
+        scan = await self._runner.scan([path], hash_limit=MAX_BINARY, max_bytes=MAX_BINARY, budget=60.0)
+        return scan.entries[0].sha256 if scan.entries else None
+
+    async def _check_binary(self) -> None:
+        """An agent that edits or updates its own program is recorded, once per change."""
+        path, before = self._binary
+        after = await self._digest(path)
+        if after != before:
+            self._binary = (path, after)
+            self._sink.emit("runner", ledger.Harness(path=path, sha256_before=before, sha256_after=after))
+
+    async def _read(self, process: RemoteProcess) -> None:
+        """Everything the program prints, then its end. The only writer of the queue."""
+        lines = LineSplitter()
+        reading = asyncio.create_task(self._read_lines(process, lines))
+        ending = asyncio.create_task(process.wait())
+        try:
+            await asyncio.wait({reading, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if reading.done():
+                await reading  # raises what it failed on
+            status = await ending
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    await reading
+            for line in lines.close():
+                await self._line(line)
+            await self._finish(status)
+        except Exception as error:
+            self._fail(AgentUnresponsive(f"{self.program}: {error}"))
+            self._queue.put_nowait(error)
+        finally:
+            self._ended.set()
+            reading.cancel()
+            ending.cancel()
+            await asyncio.gather(reading, ending, return_exceptions=True)
+
+    async def _read_lines(self, process: RemoteProcess, lines: LineSplitter) -> None:
+        async for chunk in process.stdout:
+            for line in lines.feed(chunk):
+                await self._line(line)
+
+    async def _read_errors(self, process: RemoteProcess) -> None:
+        with contextlib.suppress(RunnerLost):
+            async for chunk in process.stderr:
+                self._stderr.add(chunk)
+
+    async def _line(self, line: bytes | Oversize) -> None:
+        if isinstance(line, Oversize):
+            await self._put(Error(f"a line of its output is {line.size} bytes long and was skipped"))
+            return
+        if not line.strip():
+            return
+        try:
+            parsed = clean_json(json.loads(line))
+        except (ValueError, RecursionError):
+            await self._put(Error(f"a line of its output is no JSON: {line[:200].decode('utf-8', 'replace')}"))
+            return
+        await self._hear(parsed)
+
+    async def _finish(self, status: ExitStatus) -> None:
+        tail = self._stderr.text()
+        self._sink.emit("runner", ledger.AgentExit(code=status.code, signal=status.signal, stderr_tail=tail))
+        how = f"code {status.code}" if status.code is not None else f"signal {status.signal}"
+        self._fail(AgentUnresponsive(f"{self.program} ended with {how}: {tail[-2000:].strip()}"))
+        await self._put(Exit(status.code, status.signal))
+
+    def _fail(self, error: AgentUnresponsive) -> None:
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(error)
