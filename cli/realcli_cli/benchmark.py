@@ -10,7 +10,8 @@ import typer
 from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.publish import publish as publish_suite
 from realcli.benchmark.suite import load_suite
-from realcli.storage import StorageConfig, open_store
+from realcli.storage import StorageConfig
+from realcli.storage.opening import open_store
 from realcli_cli.main import UserError
 
 app = typer.Typer(no_args_is_help=True, help="Benchmarks: check and publish suites of tasks.")

@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from realcli.storage import ObjectStore, StorageConfig, open_store
+from realcli.storage import ObjectStore, StorageConfig
+from realcli.storage.opening import open_store
 from realcli_cli.main import UserError
 
 

@@ -9,8 +9,9 @@ from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
 from realcli.api.plan import Lock, Plan, plan_of
+from realcli.storage.opening import open_store
 from realcli.storage.paths import SweepPaths, parse_s3_uri
-from realcli.storage.port import NotFound, ObjectStore, StorageConfig, open_store
+from realcli.storage.port import NotFound, ObjectStore, StorageConfig
 
 
 class Refused(Exception):

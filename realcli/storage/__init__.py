@@ -1,4 +1,7 @@
-"""Object store port: S3 or a local directory. The one part of realcli that opens connections."""
+"""Object store port: S3 or a local directory. The one part of realcli that opens connections.
+
+`realcli.storage.opening.open_store` opens one; it is not here because it needs boto3, and who only wants a path does not.
+"""
 
 from realcli.storage.port import (
     AlreadyStored,
@@ -9,7 +12,6 @@ from realcli.storage.port import (
     StorageError,
     StorageRefused,
     StorageUnavailable,
-    open_store,
 )
 
 __all__ = [
@@ -21,5 +23,4 @@ __all__ = [
     "StorageError",
     "StorageRefused",
     "StorageUnavailable",
-    "open_store",
 ]

@@ -111,14 +111,3 @@ def check_key(key: str) -> str:
     if not key or key.startswith("/") or any(part in ("", ".", "..") for part in parts) or "\0" in key:
         raise ValueError(f"{key!r} is not an object key; expected relative names joined by single slashes")
     return key
-
-
-def open_store(config: StorageConfig) -> ObjectStore:
-    """The store of a configuration. Opens no connection yet."""
-    if config.directory is not None:
-        from realcli.storage.local import LocalStore
-
-        return LocalStore(Path(config.directory))
-    from realcli.storage.s3 import S3Store
-
-    return S3Store(config)

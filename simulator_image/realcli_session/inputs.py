@@ -15,8 +15,9 @@ from realcli.benchmark.publish import fetch_bundle
 from realcli.benchmark.script import read_oracle, read_script, spec_of
 from realcli.benchmark.task_toml import TaskToml
 from realcli.ledger.seals import TrialIdentity
+from realcli.storage.opening import open_store
 from realcli.storage.paths import AttemptPaths, SweepPaths, parse_s3_uri
-from realcli.storage.port import NotFound, ObjectStore, StorageConfig, open_store
+from realcli.storage.port import NotFound, ObjectStore, StorageConfig
 
 
 class InputRefused(Exception):

@@ -65,7 +65,8 @@ from realcli.ledger.events import (
 from realcli.ledger.seals import SealedObject, TrialIdentity, Verdict, VerifySeal, WorkSeal
 from realcli.ledger.writer import LedgerWriter
 from realcli.scoring.records import GroupInput, GroupMember
-from realcli.storage import ObjectStore, StorageConfig, open_store
+from realcli.storage import ObjectStore, StorageConfig
+from realcli.storage.opening import open_store
 from realcli.storage.paths import SweepPaths, join, sweep_root
 
 FILE = "/app/plan.md"

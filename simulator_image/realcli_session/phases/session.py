@@ -16,7 +16,8 @@ from realcli.api.termination import Result, Termination
 from realcli.ledger.events import LedgerOpen, SessionError
 from realcli.ledger.uploader import Uploader
 from realcli.ledger.writer import LedgerWriter, Redactor
-from realcli.storage.port import ObjectStore, StorageConfig, StorageError, StorageRefused, StorageUnavailable, open_store
+from realcli.storage.opening import open_store
+from realcli.storage.port import ObjectStore, StorageConfig, StorageError, StorageRefused, StorageUnavailable
 from realcli_session.agents.port import AgentUnresponsive
 from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_lock, trial_of
 from realcli_session.phases import setup

@@ -17,6 +17,7 @@ from realcli.benchmark.models import INDEX_KEY, Index
 from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.publish import read_index
 from realcli.ledger.writer import MIN_SECRET
+from realcli.storage.opening import open_store
 from realcli.storage.paths import SweepPaths, join, sweep_root
 from realcli.storage.port import (
     AlreadyStored,
@@ -25,7 +26,6 @@ from realcli.storage.port import (
     StorageConfig,
     StorageRefused,
     StorageUnavailable,
-    open_store,
 )
 from realcli_session.agents.registry import adapter_class
 from realcli_session.inputs import benchmark_store

@@ -17,8 +17,9 @@ from realcli.api.termination import Result, Termination
 from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.run_files import render_run
 from realcli.ledger.seals import RunJson, SealedObject, Verdict, VerifySeal, WorkSeal
+from realcli.storage.opening import open_store
 from realcli.storage.paths import VerifyPaths
-from realcli.storage.port import AlreadyStored, NotFound, ObjectStore, StorageConfig, StorageError, open_store
+from realcli.storage.port import AlreadyStored, NotFound, ObjectStore, StorageConfig, StorageError
 from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_lock, trial_of
 from realcli_session.patience import patiently
 from realcli_session.phases.archive import unarchive

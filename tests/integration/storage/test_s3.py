@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from realcli.storage import AlreadyStored, NotFound, ObjectStore, StorageConfig, StorageRefused, StorageUnavailable, open_store
+from realcli.storage import AlreadyStored, NotFound, ObjectStore, StorageConfig, StorageRefused, StorageUnavailable
+from realcli.storage.opening import open_store
 
 
 @pytest.fixture

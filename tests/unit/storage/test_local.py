@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from realcli.storage import AlreadyStored, NotFound, StorageConfig, StorageRefused, open_store
+from realcli.storage import AlreadyStored, NotFound, StorageConfig, StorageRefused
+from realcli.storage.opening import open_store
 from realcli.storage.paths import SweepPaths, parse_s3_uri, sweep_root
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import SSLError
 
-from realcli.storage import NotFound, ObjectStore, StorageConfig, StorageRefused, StorageUnavailable, open_store
+from realcli.storage import NotFound, ObjectStore, StorageConfig, StorageRefused, StorageUnavailable
+from realcli.storage.opening import open_store
 from realcli.storage.s3 import S3Store
 
 Answer = tuple[int, bytes, int | None]  # status, body, Content-Length where it is not that of the body
