@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from realcli.api.base import canonical_json
@@ -10,6 +11,7 @@ from realcli.api.plan import SweepIdentity, encode_plan, trial_name
 from realcli.api.trial import TrialSpec
 from realcli_operator.kube.names import API_VERSION, LABEL_ATTEMPT, Role
 from realcli_operator.pods.labels import cell_labels, sweep_labels, trial_labels
+from realcli_operator.pods.own import setup_file_volumes, user_endpoint
 from realcli_operator.pods.parts import (
     BuildError,
     Manifest,
@@ -55,9 +57,12 @@ def sweep_job(context: SweepContext, intent: JobIntent) -> Manifest:
 def _plan_job(context: SweepContext, intent: JobIntent) -> Manifest:
     identity = SweepIdentity(namespace=context.namespace, name=context.name, uid=context.uid)
     body = {"sweep": identity.dump(), "spec": context.spec.dump(), "platform": context.platform.dump()}
-    env = [{"name": "REALCLI_SWEEP", "value": canonical_json(body).decode()}, *key_env(context.spec)]
+    env = [{"name": "REALCLI_SWEEP", "value": canonical_json(body).decode()}]
+    env += key_env(context.spec, user_endpoint(context.spec))
     container = _container(context, intent, "realcli_session", ["plan"], env)
-    return _job(context, intent, plan_job(context.name), Role.PLAN, container, {})
+    files = setup_file_volumes(context.spec)
+    container["volumeMounts"] += [at for _, at in files]
+    return _job(context, intent, plan_job(context.name), Role.PLAN, container, {}, [volume for volume, _ in files])
 
 
 def _judge_job(context: SweepContext, intent: JobIntent) -> Manifest:
@@ -94,7 +99,15 @@ def _container(context: SweepContext, intent: JobIntent, module: str, arguments:
     }
 
 
-def _job(context: SweepContext, intent: JobIntent, name: str, role: Role, container: Manifest, labels: Manifest) -> Manifest:
+def _job(
+    context: SweepContext,
+    intent: JobIntent,
+    name: str,
+    role: Role,
+    container: Manifest,
+    labels: Manifest,
+    volumes: Sequence[Manifest] = (),
+) -> Manifest:
     """A Job with one container. What the cluster takes back (drain, preemption) is no failure of the Job."""
     labels = {**sweep_labels(context.name, role), **labels}
     body = pod_spec(context, user_namespaces=False)
@@ -103,6 +116,7 @@ def _job(context: SweepContext, intent: JobIntent, name: str, role: Role, contai
     body["volumes"] = [
         *trusted_volumes(context.spec.storage),
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}},
+        *volumes,
     ]
     job = with_digest(
         {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from realcli.api.base import canonical_json
+from realcli.api.models import Endpoint
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform
 from realcli.api.sweep import Storage, SweepSpec
@@ -69,13 +70,16 @@ def with_digest(manifest: Manifest) -> Manifest:
     return manifest | {"metadata": metadata | {"annotations": annotations}}
 
 
-def agent_security() -> Manifest:
-    """The task's image runs as root, with what a root of a build container needs and no more."""
+def agent_security(*, setuid: bool = False) -> Manifest:
+    """The task's image runs as root, with what a root of a build container needs and no more.
+
+    `setuid`: the task has sudo or setuid programs, which no_new_privs would break.
+    """
     return {
         "runAsUser": 0,
         "runAsGroup": 0,
         "privileged": False,
-        "allowPrivilegeEscalation": False,
+        "allowPrivilegeEscalation": setuid,
         "capabilities": {"drop": ["ALL"], "add": list(AGENT_CAPABILITIES)},
         "seccompProfile": dict(SECCOMP),
     }
@@ -129,13 +133,15 @@ def storage_env(storage: Storage) -> list[Manifest]:
     ]
 
 
-def key_env(spec: SweepSpec) -> list[Manifest]:
+def key_env(spec: SweepSpec, user: Endpoint | None) -> list[Manifest]:
     """Every model key, for the plan Job: a Secret that is missing shows before anything runs."""
     result = []
     for index, model in enumerate(spec.models):
-        if model.endpoints.anthropic is not None:
-            reference = model.endpoints.anthropic.api_key.secret_ref
-            result.append(_from_secret(f"REALCLI_KEY_{index}_ANTHROPIC", reference.name, reference.key))
+        for api, endpoint in model.endpoints.given:
+            reference = endpoint.api_key.secret_ref
+            result.append(_from_secret(f"REALCLI_KEY_{index}_{api.upper()}", reference.name, reference.key))
+    if user is not None:
+        result.append(_from_secret("REALCLI_KEY_USER", user.api_key.secret_ref.name, user.api_key.secret_ref.key))
     return result
 
 

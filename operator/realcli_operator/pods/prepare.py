@@ -40,6 +40,29 @@ for name in ("bin", "lib", "share", "runner", "agent"):
 """argv: root of the tree, target. Runs in the toolkit image itself, which holds nothing else."""
 
 
+COPY_IMAGE: Final = """\
+import os, shutil, sys
+_, target = sys.argv
+for name in sorted(os.listdir("/")):
+    source, skipped = "/" + name, {"proc", "sys", "dev"}
+    if name in skipped or os.path.ismount(source):
+        continue
+    if os.path.isdir(source) and not os.path.islink(source):
+        keep = shutil.ignore_patterns("realcli", "target") if name == "opt" else None
+        shutil.copytree(source, os.path.join(target, name), symlinks=True, ignore=keep)
+    else:
+        shutil.copy2(source, os.path.join(target, name), follow_symlinks=False)
+"""
+"""argv: target. Runs in a tool image, whose root it copies, without what is mounted there."""
+
+
+def copy_image_command() -> list[str]:
+    """Command of the init container that copies a tool image; the toolkit's own Python runs in it."""
+    home = "/opt/realcli"
+    loader = [f"{home}/lib/ld-linux-x86-64.so.2", "--argv0", f"{home}/bin/python3", "--library-path", f"{home}/lib"]
+    return [*loader, f"{home}/bin/python3.real", "-I", "-c", COPY_IMAGE, "/opt/target"]
+
+
 def prepare_command() -> list[str]:
     """Command of the init container `prepare`."""
     return ["python", "-c", PREPARE, "/etc", COPIES, CA_SECRET, CA_BUNDLE]

@@ -5,12 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from realcli.api.base import seconds
-from realcli.api.plan import Coordinates, PlanTask, Resources
+from realcli.api.plan import Coordinates, PlanConfiguration, PlanTask, Resources
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.trial import TrialSpec
 from realcli_operator.kube.names import API_VERSION, Role
 from realcli_operator.pods.budget import verify_deadline, work_deadline
 from realcli_operator.pods.labels import pod_labels
+from realcli_operator.pods.own import (
+    KEYS,
+    SETUP_SECRETS,
+    agent_of,
+    configuration_of,
+    key_volume,
+    setup_secrets,
+    tool_copies,
+    tool_mounts,
+    tool_volumes,
+)
 from realcli_operator.pods.parts import (
     PREPARE_RESOURCES,
     SESSION_RESOURCES,
@@ -39,7 +50,6 @@ from realcli_operator.reconcile.plans import PodIntent
 SOCKET_DIR: Final = "/run/realcli"
 SOCKET: Final = f"{SOCKET_DIR}/session.sock"
 TOOLKIT: Final = "/opt/realcli"
-KEYS: Final = "/keys"
 SPOOL: Final = "/spool"
 SPOOL_SIZE: Final = "6Gi"
 """A state of 4 GiB, the gigabyte that may wait for storage, snapshots: nothing an agent does may have the session evicted."""
@@ -60,17 +70,31 @@ def _work_pod(
     context: SweepContext, plan: FrozenPlan, spec: TrialSpec, trial: str, trial_uid: str, intent: PodIntent
 ) -> Manifest:
     task = _task(plan, spec.task)
-    image = _agent_image(context, plan, spec.configuration)
+    configuration = configuration_of(plan, spec.configuration)
+    own = agent_of(context.spec, configuration.agent)
+    image = _agent_image(context, configuration)
     arguments = ["work", *_place(plan, spec, intent), "--socket", SOCKET]
     session = _session(context, arguments)
     session["env"].append({"name": "REALCLI_KEYS", "value": KEYS})
     session["volumeMounts"] += [mount("keys", KEYS, read_only=True), mount("spool", SPOOL)]
+    secrets = setup_secrets(own)
+    if secrets is not None:
+        session["volumeMounts"].append(mount(secrets["name"], SETUP_SECRETS, read_only=True))
+    agent = _untrusted(context, "agent", task)
+    agent["volumeMounts"] += tool_mounts(own)
     pod = _pod(context, spec, trial, trial_uid, intent, Role.WORK)
     body = pod["spec"]
     body["activeDeadlineSeconds"] = work_deadline(context.spec.limits, spec.mode)
-    body["containers"] = [_untrusted(context, "agent", task), session]
-    body["volumes"] = [*_volumes(context, "agent", image), _keys(context, plan, spec.configuration), empty("spool", SPOOL_SIZE)]
+    body["containers"] = [agent, session]
+    body["volumes"] = [
+        *_volumes(context, "agent", image),
+        key_volume(context.spec, configuration, spec.mode),
+        empty("spool", SPOOL_SIZE),
+        *([] if secrets is None else [secrets]),
+        *tool_volumes(context, own),
+    ]
     _tools(context, body, image)
+    body["initContainers"] += tool_copies(context, own)
     return with_digest(pod)
 
 
@@ -119,9 +143,9 @@ def _untrusted(context: SweepContext, name: str, task: PlanTask) -> Manifest:
         "name": name,
         "image": task.image,
         "imagePullPolicy": context.pull_policy,
-        "command": runner_command(setup),
+        "command": runner_command(setup, exec_record=not task.needs_setuid),
         "resources": task_resources(task.resources),
-        "securityContext": agent_security(),
+        "securityContext": agent_security(setuid=task.needs_setuid),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
         "volumeMounts": [
@@ -132,11 +156,12 @@ def _untrusted(context: SweepContext, name: str, task: PlanTask) -> Manifest:
     }
 
 
-def runner_command(setup: str) -> list[str]:
-    """PID 1 of the untrusted container."""
+def runner_command(setup: str, *, exec_record: bool = True) -> list[str]:
+    """PID 1 of the untrusted container. A task with setuid programs has no record of executed commands."""
     loader = [f"{TOOLKIT}/lib/ld-linux-x86-64.so.2", "--argv0", f"{TOOLKIT}/bin/python3", "--library-path", f"{TOOLKIT}/lib"]
     start = [f"{TOOLKIT}/bin/python3.real", "-I", f"{TOOLKIT}/runner/start.py"]
-    return [*loader, *start, "--socket", SOCKET, "--setup-seconds", f"{seconds(setup):.0f}"]
+    options = [] if exec_record else ["--no-exec-record"]
+    return [*loader, *start, "--socket", SOCKET, "--setup-seconds", f"{seconds(setup):.0f}", *options]
 
 
 def task_resources(resources: Resources) -> Manifest:
@@ -204,17 +229,6 @@ def _tools(context: SweepContext, body: Manifest, image: str) -> None:
     )
 
 
-def _keys(context: SweepContext, plan: FrozenPlan, configuration: str) -> Manifest:
-    """The provider's key as a file, readable for the session's group, mounted in the session alone."""
-    model = next((c.model for c in plan.configurations if c.name == configuration), None)
-    endpoint = next((m.endpoints.anthropic for m in context.spec.models if m.name == model), None)
-    if endpoint is None:
-        raise BuildError(f"configuration {configuration}: model {model} has no endpoints.anthropic in the sweep")
-    reference = endpoint.api_key.secret_ref
-    items = [{"key": reference.key, "path": "anthropic"}]
-    return {"name": "keys", "secret": {"secretName": reference.name, "items": items, "defaultMode": 0o440}}
-
-
 def _task(plan: FrozenPlan, name: str) -> PlanTask:
     task = next((task for task in plan.tasks if task.name == name), None)
     if task is None:
@@ -222,10 +236,7 @@ def _task(plan: FrozenPlan, name: str) -> PlanTask:
     return task
 
 
-def _agent_image(context: SweepContext, plan: FrozenPlan, configuration: str) -> str:
-    found = next((c for c in plan.configurations if c.name == configuration), None)
-    if found is None:
-        raise BuildError(f"configuration {configuration} is not in the frozen plan")
+def _agent_image(context: SweepContext, found: PlanConfiguration) -> str:
     key = f"{found.program}/{found.agent_version}"
     image = context.platform.images.agents.get(key)
     if image is None:

@@ -7,6 +7,7 @@ import yaml
 
 from realcli.api.plan import Images, Plan, PlanConfiguration, PlanTask, Platform, Resources
 from realcli.api.sweep import SweepSpec
+from realcli.api.trial import TrialSpec
 from realcli.scoring.records import GroupInput, GroupMember
 from realcli_operator.pods.jobs import plan_config_map, sweep_job, trial_manifest
 from realcli_operator.pods.parts import SweepContext
@@ -21,6 +22,29 @@ models:
   model: claude-sonnet-4-5
   endpoints: {anthropic: {url: https://api.anthropic.com, apiKey: {secretRef: {name: anthropic, key: api-key}}}}
 limits: {exec: {deadline: 2h}}
+storage: {bucket: evals, endpoint: http://seaweedfs.storage:8333, credentials: {secretRef: {name: evals-s3}}}
+"""
+OWN = """
+benchmark: {source: s3://evals/benchmarks/starter/1.0.0}
+agents:
+- name: guarded
+  program: codex
+  permissions: Ask
+  files: {configMapRef: {name: guarded, items: [{key: rules, path: AGENTS.md}, {key: notes, path: docs/notes.md, root: Work}]}}
+  toolImages: [{image: "tools:1", mountPath: /opt/tools}]
+  mcpServers:
+  - name: tickets
+    command: [/opt/tools/tickets-mcp]
+    env: [{name: TICKETS_URL, value: "http://127.0.0.1:9"}, {name: TOKEN, secretRef: {name: tickets, key: token}}]
+models:
+- name: gpt
+  model: gpt-5.2
+  endpoints:
+    responses: {url: https://api.openai.com/v1, apiKey: {secretRef: {name: openai, key: api-key}}}
+    chat: {url: https://api.openai.com/v1, apiKey: {secretRef: {name: openai, key: api-key}}}
+simulatedUser:
+  mode: Model
+  model: {model: glm-5.3, endpoints: {chat: {url: https://api.z.ai/v1, apiKey: {secretRef: {name: zai, key: key}}}}}
 storage: {bucket: evals, endpoint: http://seaweedfs.storage:8333, credentials: {secretRef: {name: evals-s3}}}
 """
 DIGEST = "sha256:" + "0" * 64
@@ -50,13 +74,33 @@ class Make:
         spec = SweepSpec.model_validate(yaml.safe_load(SPEC))
         return SweepContext("one", "first", UID, spec, where, plan=plan)
 
+    def own(self, **platform: Any) -> SweepContext:
+        """A sweep with a team's own set-up and a user that a model words."""
+        plain = self.context(**platform)
+        assert plain.plan is not None
+        images = plain.platform.images.model_copy(update={"agents": {"codex/0.142.0": "codex:1"}})
+        where = plain.platform.model_copy(update={"images": images})
+        configuration = PlanConfiguration(
+            name="guarded.gpt", agent="guarded", program="codex", api="responses", agent_version="0.142.0", model="gpt"
+        )
+        task = plain.plan.tasks[0].model_copy(update={"needs_setuid": True})
+        plan = plain.plan.model_copy(update={"platform": where, "configurations": [configuration], "tasks": [task]})
+        return SweepContext("one", "first", UID, SweepSpec.model_validate(yaml.safe_load(OWN)), where, plan=plan)
+
+    def own_work(self, ordinal: int = 0, **platform: Any) -> dict[str, Any]:
+        """COLLAB is ordinal 0."""
+        return self._pod(self.own(**platform), PodIntent(1), ordinal)
+
+    def own_plan(self) -> dict[str, Any]:
+        return sweep_job(self.own(), JobIntent(Task.PLAN, 1, 0, None))
+
     def trial(self, ordinal: int = 1, **platform: Any) -> dict[str, Any]:
         return trial_manifest(self.context(**platform), ordinal)
 
     def pod(self, intent: PodIntent, ordinal: int = 1, **platform: Any) -> dict[str, Any]:
-        from realcli.api.trial import TrialSpec
+        return self._pod(self.context(**platform), intent, ordinal)
 
-        context = self.context(**platform)
+    def _pod(self, context: SweepContext, intent: PodIntent, ordinal: int) -> dict[str, Any]:
         trial = trial_manifest(context, ordinal)
         spec = TrialSpec.model_validate(trial["spec"])
         return trial_pod(context, spec, trial["metadata"]["name"], "trial-uid", intent)

@@ -15,6 +15,9 @@ GOLDEN = Path(__file__).parent / "golden"
 CASES = {
     "work-pod": lambda make: make.work(),
     "work-pod-plain-cluster": lambda make: make.work(image_volumes=False, user_namespaces=False),
+    "work-pod-own-setup": lambda make: make.own_work(),
+    "work-pod-own-setup-plain-cluster": lambda make: make.own_work(image_volumes=False, user_namespaces=False),
+    "plan-job-own-setup": lambda make: make.own_plan(),
     "verify-pod": lambda make: make.verify(),
     "plan-job": lambda make: make.job(Task.PLAN),
     "judge-job": lambda make: make.job(Task.JUDGE),

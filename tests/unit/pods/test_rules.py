@@ -41,7 +41,35 @@ def test_no_pod_can_talk_to_the_api_server_or_be_restarted(make: Any) -> None:
         assert spec["automountServiceAccountToken"] is False, name
         assert spec["enableServiceLinks"] is False, name
         assert spec["restartPolicy"] == "Never", name
-        assert not any(volume.keys() & {"hostPath", "projected", "csi"} for volume in spec["volumes"]), name
+        assert not any(volume.keys() & {"hostPath", "csi"} for volume in spec["volumes"]), name
+        projected = [source for volume in spec["volumes"] for source in volume.get("projected", {}).get("sources", ())]
+        assert all(source.keys() == {"secret"} for source in projected), name
+
+
+def test_keys_and_secrets_reach_the_session_alone(make: Any) -> None:
+    spec = make.own_work()["spec"]
+    agent, session = spec["containers"]
+    assert {"/keys", "/setup-secrets"} <= mounts(session).keys()
+    assert not {"keys", "setup-secrets"} & set(mounts(agent).values())
+    sources = next(volume for volume in spec["volumes"] if volume["name"] == "keys")["projected"]["sources"]
+    assert [s["secret"]["items"][0]["path"] for s in sources] == ["responses", "user"]
+    in_exec = next(v for v in make.own_work(1)["spec"]["volumes"] if v["name"] == "keys")["projected"]["sources"]
+    assert [s["secret"]["items"][0]["path"] for s in in_exec] == ["responses"]  # nobody words anything in EXEC
+
+
+def test_tool_images_are_read_only_and_of_the_agent_alone(make: Any) -> None:
+    for platform in ({}, {"image_volumes": False}):
+        agent, session = make.own_work(**platform)["spec"]["containers"]
+        assert {"name": "tool-0", "mountPath": "/opt/tools", "readOnly": True} in agent["volumeMounts"]
+        assert "tool-0" not in mounts(session).values()
+
+
+def test_only_a_task_with_setuid_programs_may_gain_privileges_and_then_commands_are_not_recorded(make: Any) -> None:
+    with_setuid, without = make.own_work()["spec"]["containers"][0], make.work()["spec"]["containers"][0]
+    assert with_setuid["securityContext"]["allowPrivilegeEscalation"] is True
+    assert "--no-exec-record" in with_setuid["command"]
+    assert without["securityContext"]["allowPrivilegeEscalation"] is False
+    assert "--no-exec-record" not in without["command"]
 
 
 def test_every_container_is_confined(make: Any) -> None:
