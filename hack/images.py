@@ -24,8 +24,10 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import terminus_templates
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("REALCLI_CACHE") or Path.home() / ".cache" / "realcli")
@@ -212,6 +214,20 @@ def program(name: str, folder: str, on: str) -> Image:
     return Image(name, ROOT / folder / "Dockerfile", [], {"PYTHON": python(name, on).ensure()}, [digest], prepare)
 
 
+def session(on: str) -> Image:
+    """The session holds the words of Terminus-2 besides, out of the pinned harbor wheel."""
+    image = program("session", "simulator_image", on)
+    prepare_program = image.prepare
+
+    def prepare(context: Path) -> None:
+        assert prepare_program is not None
+        prepare_program(context)
+        terminus_templates.unpack(context / "terminus-2")
+
+    words = content([(p.name, p) for p in (Path(terminus_templates.__file__), terminus_templates.REQUIREMENTS)])
+    return replace(image, facts=[*image.facts, words], prepare=prepare)
+
+
 def toolkit(on: str) -> Image:
     here = ROOT / "runner_image"
     runner = [
@@ -266,8 +282,7 @@ def seaweedfs() -> Image:
 
 
 def provider(session_ref: str) -> Image:
-    package = ROOT / "examples/provider/provider"
-    return Image("provider", ROOT / "hack/images/provider.Dockerfile", [Put("provider", package)], {"SESSION": session_ref})
+    return Image("provider", ROOT / "hack/images/provider.Dockerfile", [], {"SESSION": session_ref})
 
 
 def empty() -> Image:
@@ -341,16 +356,16 @@ def build(wanted: set[str]) -> dict[str, str | dict[str, str]]:
             refs[name] = make().ensure()
         return str(refs[name])
 
-    session = lambda: one("session", lambda: program("session", "simulator_image", on))  # noqa: E731
+    session_ref = lambda: one("session", lambda: session(on))  # noqa: E731
     tools = lambda: one("toolkit", lambda: toolkit(on))  # noqa: E731
     makers: dict[str, Callable[[], object]] = {
         "operator": lambda: one("operator", lambda: program("operator", "operator", on)),
-        "session": session,
+        "session": session_ref,
         "judge": lambda: one("judge", lambda: program("judge", "judge_image", on)),
         "toolkit": tools,
         "agent-claude-code": lambda: one("agent-claude-code", lambda: claude_code(tools())),
         "seaweedfs": lambda: one("seaweedfs", seaweedfs),
-        "provider": lambda: one("provider", lambda: provider(session())),
+        "provider": lambda: one("provider", lambda: provider(session_ref())),
         "empty": lambda: one("empty", empty),
         "tasks": lambda: refs.update(tasks={str(i.also): i.ensure() for i in tasks(on)}),
     }
