@@ -1,7 +1,5 @@
-# The scripted model provider of the demo and the tests; it needs aiohttp, which the session image has.
+# The scripted model provider of the demo and the tests; the session image has the project's wheel and aiohttp.
 ARG SESSION
 FROM ${SESSION}
-COPY provider /app/provider/provider
-ENV PYTHONPATH=/app/provider:/app/realcli:/app/deps
 USER 65532:65532
-ENTRYPOINT ["python3", "-m", "provider"]
+ENTRYPOINT ["python3", "-m", "realcli_provider"]

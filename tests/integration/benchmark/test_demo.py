@@ -12,7 +12,11 @@ from typing import Any
 
 import pytest
 
-from provider import agent, wire
+from realcli_provider.__main__ import DEMO
+from realcli_provider.choose import choose
+from realcli_provider.dialects import anthropic
+from realcli_provider.reply import make
+from realcli_provider.script import read_script
 from realcli.benchmark.edits import apply_edit, edit_present
 from realcli.benchmark.models import Probe
 from realcli.benchmark.script import items
@@ -20,6 +24,7 @@ from realcli.benchmark.suite import Suite, Task
 
 TASKS = ["bank-reconcile", "site-settings"]
 TURNS = 60
+SCRIPT = read_script(DEMO)
 
 
 @dataclass
@@ -39,7 +44,8 @@ class Episode:
         self.messages.append({"role": "user", "content": [{"type": "text", "text": text}]})
         for _ in range(TURNS):
             body = {"model": "m", "max_tokens": 1000, "tools": [{"name": "Bash"}], "messages": self.messages}
-            answer = wire.message(body, agent.answer(body))
+            request = anthropic.parse(body)
+            answer = anthropic.whole(make(body, request, choose(SCRIPT, request).answer), body)
             self.messages.append({"role": "assistant", "content": answer["content"]})
             calls = [block for block in answer["content"] if block["type"] == "tool_use"]
             if not calls:

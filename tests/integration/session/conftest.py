@@ -55,8 +55,8 @@ def provider() -> Iterator[Provider]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY / "examples/provider"), "PROVIDER_API_KEY": KEY}
-    command = [sys.executable, "-m", "provider", "--host", "127.0.0.1", "--port", str(port), "--control"]
+    environment = {"PATH": os.environ["PATH"], "PROVIDER_API_KEY": KEY}
+    command = [sys.executable, "-m", "realcli_provider", "--host", "127.0.0.1", "--port", str(port), "--control"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
     made = Provider(f"http://127.0.0.1:{port}", process)
     try:

@@ -4,8 +4,22 @@ from typing import Any
 
 import pytest
 
-from provider import agent
-from provider.conversation import Bash, Conversation, Reply, Say, parse
+from realcli_provider.__main__ import DEMO
+from realcli_provider.choose import choose
+from realcli_provider.conversation import Conversation, Reply, Request, Tool, conversation_of
+from realcli_provider.dialects.anthropic import parse, parts
+from realcli_provider.script import Answer, read_script
+
+SCRIPT = read_script(DEMO)
+
+
+def answer(conversation: Conversation) -> Answer:
+    request = Request("anthropic", "m", False, conversation, tools=(Tool("Bash"),), agent="claude-code")
+    return choose(SCRIPT, request).answer
+
+
+def runs(*answers: Answer) -> list[object]:
+    return [each.run for each in answers if each.run is not None]
 
 
 def user(*blocks: dict[str, Any] | str) -> dict[str, Any]:
@@ -41,22 +55,23 @@ LATE = "<system-reminder>\nThe user sent a new message while you were working:\n
     ],
 )
 def test_what_happened_is_read_off_the_messages(messages: list[dict[str, Any]], expected: Conversation) -> None:
-    assert parse(messages) == expected
+    assert conversation_of(parts(messages)) == expected
 
 
 def test_a_request_without_tools_is_no_work() -> None:
-    assert agent.answer({"messages": [user("/app/site.ini")]}) == Say("ok")
+    request = parse({"model": "m", "messages": [user("/app/site.ini")]})
+    assert choose(SCRIPT, request).answer == Answer(say="ok")
 
 
 def test_an_unknown_task_is_done_as_told_block_by_block() -> None:
     opening = "Please run\n```sh\necho one\n```\nand then\n```bash\necho two\n```\n"
-    first = agent.next_action(Conversation(opening))
-    second = agent.next_action(Conversation(opening, (Reply("one"),)))
-    assert [a.command for a in (first, second) if isinstance(a, Bash)] == ["echo one", "echo two"]
-    report = agent.next_action(Conversation(opening, (Reply("one"), Reply("two"))))
-    assert report == Say("I ran 2 command(s). The last one printed:\n\ntwo")
-    look = agent.next_action(Conversation(opening, (Reply("one"), Reply("two"), Reply(said="and now?"))))
-    assert look == Bash("pwd && ls -la", "Run command 1 of 1")
+    first = answer(Conversation(opening))
+    second = answer(Conversation(opening, (Reply("one"),)))
+    assert runs(first, second) == ["echo one", "echo two"]
+    report = answer(Conversation(opening, (Reply("one"), Reply("two"))))
+    assert report == Answer(say="I ran 2 command(s). The last one printed:\n\ntwo")
+    look = answer(Conversation(opening, (Reply("one"), Reply("two"), Reply(said="and now?"))))
+    assert look == Answer(run="pwd && ls -la")
 
 
 SITE = "Have a look at `/app/site.ini`. Please set `instance` in section `[site]` to the instance id."
@@ -65,12 +80,12 @@ SHOWN = "[site]\ninstance =\n-----8<-----\n# instance: rc-77\nname,port,state\ng
 
 def test_the_same_request_gets_the_same_answer_and_an_action_needs_its_reply() -> None:
     conversation = Conversation(SITE, (Reply(SHOWN),))
-    assert agent.next_action(conversation) == agent.next_action(conversation)
-    assert agent.next_action(Conversation(SITE)) != agent.next_action(conversation)
+    assert answer(conversation) == answer(conversation)
+    assert answer(Conversation(SITE)) != answer(conversation)
 
 
 def test_values_come_from_what_was_shown() -> None:
-    seen = [agent.next_action(Conversation(SITE, (Reply(SHOWN), Reply())))]
-    blind = [agent.next_action(Conversation(SITE, (Reply(""), Reply())))]
-    assert [a.command for a in seen if isinstance(a, Bash)] == ["sed -i -e 's/^instance =.*/instance = rc-77/' /app/site.ini"]
-    assert [a.command for a in blind if isinstance(a, Bash)] == ["sed -i -e 's/^instance =.*/instance = /' /app/site.ini"]
+    seen = [answer(Conversation(SITE, (Reply(SHOWN), Reply())))]
+    blind = [answer(Conversation(SITE, (Reply(""), Reply())))]
+    assert runs(*seen) == ["sed -i -e 's/^instance =.*/instance = rc-77/' /app/site.ini"]
+    assert runs(*blind) == ["sed -i -e 's/^instance =.*/instance = /' /app/site.ini"]

@@ -9,7 +9,9 @@ import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from provider.server import Provider
+from realcli_provider.__main__ import DEMO
+from realcli_provider.script import read_script
+from realcli_provider.server import Provider
 
 KEY = "sk-provider-1"
 HEADERS = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
@@ -22,7 +24,7 @@ def a_body(text: str = "hello", **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[TestClient[Any, Any]]:
-    async with TestClient(TestServer(Provider(KEY, control=True).app)) as client:
+    async with TestClient(TestServer(Provider(KEY, read_script(DEMO), control=True).app)) as client:
         yield client
 
 
@@ -149,5 +151,5 @@ async def test_control_changes_what_is_answered_for_so_many_requests(client: Tes
 
 
 async def test_without_the_switch_there_is_no_control() -> None:
-    async with TestClient(TestServer(Provider(KEY).app)) as client:
+    async with TestClient(TestServer(Provider(KEY, read_script(DEMO)).app)) as client:
         assert (await client.post("/control", json={"status": 500})).status == 404

@@ -11,8 +11,8 @@ import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from provider.conversation import Action, Bash, Reply, Say
-from provider.policies.bank_program import known, program
+from realcli_provider.conversation import Action, Bash, Reply, Say
+from realcli_provider.policies.bank_program import known, program
 
 RULES, PROGRAM, REPORT = "/app/rules.conf", "/app/reconcile.py", "/app/report.json"
 LEDGER, STATEMENT = "/app/data/ledger.csv", "/app/data/statement.csv"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from provider.conversation import Action, Bash, Reply, Say
+from realcli_provider.conversation import Action, Bash, Reply, Say
 
 INI, SERVICES, SUMMARY = "/app/site.ini", "/app/data/services.csv", "/app/summary.json"
 _CUT = "-----8<-----"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 
-from provider.conversation import Action, Bash, Reply, Say
+from realcli_provider.conversation import Action, Bash, Reply, Say
 
 _BLOCK = re.compile(r"^```(?:sh|bash)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 

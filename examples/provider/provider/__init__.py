@@ -1,1 +1,0 @@
-"""A model provider with a script instead of a model: the real Anthropic wire, an agent's work that can be predicted."""
