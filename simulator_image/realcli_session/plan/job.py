@@ -6,12 +6,13 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import TextIO
 
 from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
-from realcli.api.plan import PLAN_BEGIN, PLAN_END, Deviation, Lock, encode_plan, plan_of
+from realcli.api.plan import PLAN_BEGIN, PLAN_END, Deviation, Lock, SetupLock, encode_plan, plan_of
 from realcli.api.termination import Result, Termination
 from realcli.benchmark.models import INDEX_KEY, Index
 from realcli.benchmark.problems import BenchmarkError
@@ -30,11 +31,13 @@ from realcli.storage.port import (
 from realcli_session.agents.registry import adapter_class
 from realcli_session.inputs import benchmark_store
 from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock
+from realcli_session.plan.setups import SetupProblem, pin
 from realcli_session.plan.storage_check import check_storage
 from realcli_session.settings import ALLOW_LOOPBACK
 from realcli_session.termination import shorten
 
 SWEEP_ENV = "REALCLI_SWEEP"
+SETUP_ENV = "REALCLI_SETUP"
 
 
 class Refusal(Exception):
@@ -79,6 +82,7 @@ def plan(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig
             return *earlier, root
         _check_keys(request, environ)
         index, index_digest = _index(request, config, store)
+        setups = _setups(request, environ, config, store, SweepPaths(root))
         lock = build_lock(
             request,
             index,
@@ -86,6 +90,7 @@ def plan(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig
             _deviations,
             f"realcli/{version('realcli')}",
             _now(),
+            setups=setups,
             allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
         )
         store.put_once(SweepPaths(root).lock, lock.canonical())
@@ -134,6 +139,32 @@ def _index(request: PlanRequest, config: StorageConfig, store: ObjectStore) -> t
         return read_index(where, prefix, found)
     except BenchmarkError as error:
         raise Refusal("BenchmarkNotFound", str(error)) from error
+
+
+def _setups(
+    request: PlanRequest, environ: Mapping[str, str], config: StorageConfig, store: ObjectStore, paths: SweepPaths
+) -> dict[str, SetupLock]:
+    """Pin every agent's own set-up: its archive lies in storage before the lock names it."""
+    folder = Path(environ.get(SETUP_ENV, "/setup"))
+
+    def fetch(source: str) -> bytes:
+        where, key = benchmark_store(config, store, source)
+        return where.get(key)
+
+    found, problems = {}, []
+    for index, agent in enumerate(request.spec.agents):
+        try:
+            pinned = pin(agent, folder / str(index), fetch)
+        except SetupProblem as problem:
+            problems.append(str(problem))
+            continue
+        if pinned is not None:
+            found[agent.name] = pinned.lock
+            if pinned.archive is not None and pinned.lock.archive is not None:
+                store.put_once(paths.setup(pinned.lock.archive), pinned.archive)
+    if problems:
+        raise ConfigurationRefused("\n".join(problems))
+    return found
 
 
 def _deviations(program: str) -> tuple[Deviation, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 
 from realcli.api.agents import PROGRAMS, Agent, Program
@@ -14,12 +14,14 @@ from realcli.api.plan import (
     Deviation,
     Lock,
     Platform,
+    SetupLock,
     SweepIdentity,
     TaskLock,
 )
 from realcli.api.sweep import SweepSpec
 from realcli.benchmark.models import Index, IndexTask
 from realcli_session.gateway.config import EndpointRefused, check_endpoint
+from realcli_session.plan.setups import warnings as setup_warnings
 
 API_OF: dict[str, Api] = {program: facts.api for program, facts in PROGRAMS.items()}
 LIBC_OF = {program: facts.libc for program, facts in PROGRAMS.items()}
@@ -46,9 +48,13 @@ def build_lock(
     verifier_version: str,
     created_at: str,
     *,
+    setups: Mapping[str, SetupLock] | None = None,
     allow_loopback: bool = False,
 ) -> Lock:
-    """The lock, or ConfigurationRefused with every problem. `deviations(program)`: what its adapter sets differently."""
+    """The lock, or ConfigurationRefused with every problem.
+
+    `deviations(program)`: what its adapter sets differently; `setups`: the pinned set-up of an agent, by its name.
+    """
     problems = list(_problems(request, index, allow_loopback))
     if problems:
         raise ConfigurationRefused("\n".join(problems))
@@ -62,7 +68,11 @@ def build_lock(
         benchmark=BenchmarkLock(name=index.name, version=index.version, source=spec.benchmark.source, digest=index_digest),
         tasks=[_task(task, spec, verifier_version) for task in sorted(index.tasks, key=lambda t: t.name)],
         configurations=sorted(
-            (_configuration(a, m, of_program[a.resolved_program]) for a in spec.agents for m in spec.models),
+            (
+                _configuration(a, m, of_program[a.resolved_program], (setups or {}).get(a.name))
+                for a in spec.agents
+                for m in spec.models
+            ),
             key=lambda c: c.name,
         ),
         modes=sorted(spec.modes),
@@ -92,13 +102,15 @@ def _task(task: IndexTask, spec: SweepSpec, verifier_version: str) -> TaskLock:
     )
 
 
-def _configuration(agent: Agent, model: Model, deviations: list[Deviation]) -> ConfigurationLock:
+def _configuration(agent: Agent, model: Model, deviations: list[Deviation], setup: SetupLock | None) -> ConfigurationLock:
     program = agent.resolved_program
     settings = {
         "program": program,
         "version": agent.resolved_version,
         "permissions": agent.permissions.value,
         "model": model.model,
+        "effort": agent.options.effort,
+        "setup": None if setup is None else setup.digest,
         "deviations": [d.dump() for d in deviations],
     }
     return ConfigurationLock(
@@ -108,13 +120,18 @@ def _configuration(agent: Agent, model: Model, deviations: list[Deviation]) -> C
         api=API_OF[program],
         agent_version=agent.resolved_version,
         permissions=agent.permissions.value,
+        effort=agent.options.effort,
+        setup=setup,
         model=model.name,
         model_id=model.model,
+        accepted_ids=model.accepted_ids,
         key=sha256_digest(canonical_json(settings)),
     )
 
 
 def _warnings(spec: SweepSpec) -> Iterator[str]:
+    for agent in spec.agents:
+        yield from setup_warnings(agent)
     yield "egress: Unenforced; there is no network wall around the agent, its results are not those of a sealed environment"
     if "COLLAB" in spec.modes:
         yield "judge: no judge model; checks that a program cannot decide are unscored"
