@@ -32,9 +32,16 @@ class Cause(StrEnum):
     TURN_LIMIT = "turn-limit"  # the gateway refused request n+1
     DEADLINE = "deadline"  # working time is used up
     WALL = "wall"  # wall time is used up
+    BUDGET = "budget"  # the trial's budget is spent
+    FLOODED = "flooded"  # the agent's output is beyond the trial's limits
+    PID_LIMIT = "pid-limit"  # the process limit of the container ended the work
     AGENT_EXIT = "agent-exit"  # the CLI ended by itself, or stopped talking
     AGENT_FAILED = "agent-failed"  # its request fails while a plain one is answered
+    AGENT_REFUSED = "agent-refused"  # a safety refusal of the model was its last word
+    TAMPERED = "tampered"  # the agent wrote to a protected path of the runner or the tests
     PROVIDER_FAILED = "provider-failed"  # a plain request is refused as well
+    MODEL_MISMATCH = "model-mismatch"  # the provider answered with a model id that is not accepted
+    SIMULATOR_FAILED = "simulator-failed"  # the simulated user has nothing it could say
     RUNNER_LOST = "runner-lost"
     SIGTERM = "sigterm"
     SETUP_TIMEOUT = "setup-timeout"
@@ -48,6 +55,7 @@ class Cause(StrEnum):
 
 
 Replace = Literal["never", "valid", "always"]
+LimitName = Literal["turns", "deadline", "wall", "budget", "output"]
 
 
 class Next(NamedTuple):
@@ -68,9 +76,16 @@ _ENDS: dict[Cause, Next] = {
     Cause.TURN_LIMIT: Next(_Q, "TurnLimit"),
     Cause.DEADLINE: Next(_Q, "Deadline"),
     Cause.WALL: Next(_Q, "Deadline"),
+    Cause.BUDGET: Next(_Q, "Budget"),
+    Cause.FLOODED: Next(_Q, "AgentFloodedOutput"),
+    Cause.PID_LIMIT: Next(_Q, "AgentPidLimit"),
     Cause.AGENT_EXIT: Next(_Q, "AgentCrashed"),
     Cause.AGENT_FAILED: Next(_Q, "AgentCrashed"),
+    Cause.AGENT_REFUSED: Next(_Q, "AgentRefused"),
+    Cause.TAMPERED: Next(_Q, "Tampered", state_lost=True),  # nothing its tests would say is worth anything: reward 0
     Cause.PROVIDER_FAILED: Next(_Q, "ProviderUnavailable"),
+    Cause.MODEL_MISMATCH: Next(_Q, "ModelMismatch"),
+    Cause.SIMULATOR_FAILED: Next(_Q, "SimulatorFailed"),
 }
 _TOO_LATE = {cause: STAY for cause in (*_ENDS, Cause.READY, Cause.SETUP_TIMEOUT, Cause.SETUP_REFUSED)}
 
@@ -105,6 +120,8 @@ TABLE: dict[Stage, dict[Cause, Next]] = {
     },
     Stage.QUIESCE: {
         **_TOO_LATE,
+        Cause.MODEL_MISMATCH: Next(_Q, "ModelMismatch", "valid"),  # known with the answer the agent yielded on
+        Cause.TAMPERED: Next(_S, "Tampered", "valid", state_lost=True),  # what the last look at protected paths shows
         Cause.RUNNER_LOST: Next(_S, "RunnerLost", "valid", state_lost=True),
         Cause.SIGTERM: STAY,  # the work is over and its result is worth the grace period
         Cause.STORAGE_ERROR: STAY,
@@ -141,7 +158,7 @@ class Progress:
     stage: Stage = Stage.SETUP
     reason: str | None = None
     detail: str = ""
-    limit: Literal["turns", "deadline", "wall"] | None = None
+    limit: LimitName | None = None
     state_lost: bool = False
 
     @property
@@ -152,10 +169,12 @@ class Progress:
         return is_valid(self.reason)
 
 
-_LIMITS: dict[Cause, Literal["turns", "deadline", "wall"]] = {
+_LIMITS: dict[Cause, LimitName] = {
     Cause.TURN_LIMIT: "turns",
     Cause.DEADLINE: "deadline",
     Cause.WALL: "wall",
+    Cause.BUDGET: "budget",
+    Cause.FLOODED: "output",
 }
 
 

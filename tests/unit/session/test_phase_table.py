@@ -67,6 +67,29 @@ PATHS = {
         "Completed",
         False,
     ),
+    "the budget": ([Cause.READY, Cause.BUDGET, Cause.AGENT_FAILED, Cause.QUIESCED, Cause.SEALED], "Budget", False),
+    "a flood": ([Cause.READY, Cause.FLOODED, Cause.AGENT_EXIT, Cause.QUIESCED, Cause.SEALED], "AgentFloodedOutput", False),
+    "no more processes": ([Cause.READY, Cause.PID_LIMIT, Cause.QUIESCED, Cause.SEALED], "AgentPidLimit", False),
+    "the model refuses": ([Cause.READY, Cause.AGENT_REFUSED, Cause.QUIESCED, Cause.SEALED], "AgentRefused", False),
+    "the user cannot speak": ([Cause.READY, Cause.SIMULATOR_FAILED, Cause.QUIESCED, Cause.SEALED], "SimulatorFailed", False),
+    "another model": ([Cause.READY, Cause.MODEL_MISMATCH, Cause.QUIESCED, Cause.SEALED], "ModelMismatch", False),
+    "another model in the last answer": (
+        [Cause.READY, Cause.COMPLETED, Cause.MODEL_MISMATCH, Cause.QUIESCED, Cause.SEALED],
+        "ModelMismatch",
+        False,
+    ),
+    "provider down, then another model: the first invalid end stays": (
+        [Cause.READY, Cause.PROVIDER_FAILED, Cause.MODEL_MISMATCH, Cause.QUIESCED, Cause.SEALED],
+        "ProviderUnavailable",
+        False,
+    ),
+    "tampered while working": ([Cause.READY, Cause.TAMPERED, Cause.QUIESCED, Cause.SEALED], "Tampered", True),
+    "tampered, seen at the end": ([Cause.READY, Cause.COMPLETED, Cause.TAMPERED, Cause.SEALED], "Tampered", True),
+    "tampered cannot spoil an invalid end": (
+        [Cause.READY, Cause.PROVIDER_FAILED, Cause.TAMPERED, Cause.SEALED],
+        "ProviderUnavailable",
+        True,
+    ),
     "a bug of ours": ([Cause.READY, Cause.COMPLETED, Cause.INTERNAL, Cause.SEALED], "SessionLost", True),
 }
 
@@ -83,7 +106,14 @@ def test_path(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("cause", "limit"),
-    [(Cause.TURN_LIMIT, "turns"), (Cause.DEADLINE, "deadline"), (Cause.WALL, "wall"), (Cause.COMPLETED, None)],
+    [
+        (Cause.TURN_LIMIT, "turns"),
+        (Cause.DEADLINE, "deadline"),
+        (Cause.WALL, "wall"),
+        (Cause.BUDGET, "budget"),
+        (Cause.FLOODED, "output"),
+        (Cause.COMPLETED, None),
+    ],
 )
 def test_the_limit_that_fired_is_named(cause: Cause, limit: str | None) -> None:
     assert advance(Progress(Stage.WORK), cause).limit == limit
