@@ -32,6 +32,7 @@ class Trial:
     identity: TrialIdentity
     task: TaskLock
     configuration: ConfigurationLock
+    sweep: SweepPaths
     paths: AttemptPaths
 
     @property
@@ -125,6 +126,7 @@ def trial_of(lock: Lock, root: str, digest: str, ordinal: int, attempt: int) -> 
         ),
         task=next(t for t in lock.tasks if t.name == cell.task),
         configuration=next(c for c in lock.configurations if c.name == cell.configuration),
+        sweep=SweepPaths(root),
         paths=SweepPaths(root).attempt(ordinal, attempt),
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 KEYS = "REALCLI_KEYS"
 SPOOL = "REALCLI_SPOOL"
+SETUP_SECRETS = "REALCLI_SETUP_SECRETS"
 TERMINATION = "REALCLI_TERMINATION_LOG"
 GATEWAY_PORT = "REALCLI_GATEWAY_PORT"
 STORAGE_PATIENCE = "REALCLI_STORAGE_PATIENCE"
@@ -30,6 +31,8 @@ class Settings:
     termination_log: Path
     keys: Path
     """Directory of provider keys, one file per wire API."""
+    setup_secrets: Path
+    """Directory of the secrets of an own set-up's MCP servers: `<server>/<variable>`."""
     spool: Path
     gateway_port: int
     """Port on 127.0.0.1 of the pod; 0 = any free one."""
@@ -63,6 +66,7 @@ class Settings:
             node=environ.get("REALCLI_NODE"),
             termination_log=Path(environ.get(TERMINATION, "/dev/termination-log")),
             keys=Path(environ.get(KEYS, "/var/run/realcli/keys")),
+            setup_secrets=Path(environ.get(SETUP_SECRETS, "/setup-secrets")),
             spool=Path(environ.get(SPOOL, "/spool")),
             gateway_port=_number(environ, GATEWAY_PORT, 8317),
             storage_patience=float(_number(environ, STORAGE_PATIENCE, 600)),

@@ -12,7 +12,7 @@ from realcli.ledger.events import SessionError, Snapshot
 from realcli.ledger.seals import RunJson
 from realcli.ledger.uploader import Uploader
 from realcli.ledger.writer import LedgerWriter, Redactor
-from realcli_session.agents.port import AgentAdapter
+from realcli_session.agents.port import AgentAdapter, OwnSetup
 from realcli_session.evidence.port import ChangeWatchPort
 from realcli_session.gateway.port import GatewayPort
 from realcli_session.inputs import Task, Trial
@@ -44,6 +44,8 @@ class Attempt:
     started_at: str = field(default_factory=lambda: utc_now())
     progress: Progress = field(default_factory=Progress)
     task: Task | None = None
+    own: OwnSetup | None = None
+    """The team's own set-up of the agent."""
     runner: RunnerPort | None = None
     gateway: GatewayPort | None = None
     adapter: AgentAdapter | None = None

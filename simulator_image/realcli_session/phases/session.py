@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_l
 from realcli_session.phases import setup
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.conversation import outage, work
+from realcli_session.phases.own_setup import own_setup, secret_values
 from realcli_session.phases.quiesce import quiesce
 from realcli_session.phases.seal import seal, termination_of
 from realcli_session.phases.table import Cause, Stage, advance
@@ -43,6 +44,7 @@ async def run_work(
         lock = read_lock(store, root, lock_digest)
         trial = trial_of(lock, root, lock_digest, ordinal, attempt)
         before = next(iter(store.list(f"{trial.paths.root}/")), None)
+        secrets = [*_keys(settings), *secret_values(trial.configuration, settings.setup_secrets)]
     except InputRefused as error:
         return _invalid("ConfigurationError", str(error), settings)
     except (StorageUnavailable, StorageRefused) as error:
@@ -51,17 +53,18 @@ async def run_work(
         # a pod of the same name was lost before anybody knew of it; two ledgers cannot share an attempt, so no agent runs for it
         text = f"{before.key} is there already: another session worked on this attempt; the next attempt has a place of its own"
         return _invalid("StorageUnavailable", text, settings)
-    return await WorkSession(trial, settings, config, store).run(socket)
+    return await WorkSession(trial, settings, config, store, secrets).run(socket)
 
 
 class WorkSession:
     """One attempt. Single use."""
 
-    def __init__(self, trial: Trial, settings: Settings, config: StorageConfig, store: ObjectStore) -> None:
+    def __init__(
+        self, trial: Trial, settings: Settings, config: StorageConfig, store: ObjectStore, secrets: Sequence[str]
+    ) -> None:
         self._config = config
         self._store = store
         self._trial = trial
-        secrets = _secrets(settings)
         writer = LedgerWriter(settings.spool, secrets=secrets)
         uploader = Uploader(writer, store, trial.paths.root, interval=settings.segment_seconds)
         self.attempt = Attempt(
@@ -163,7 +166,9 @@ class WorkSession:
         return happening
 
     def _fetch(self) -> Task:
-        shutil.rmtree(self.attempt.settings.spool / "task", ignore_errors=True)
+        attempt = self.attempt
+        shutil.rmtree(attempt.settings.spool / "task", ignore_errors=True)
+        attempt.own = own_setup(self._trial.configuration, self._store, self._trial.sweep, attempt.settings.setup_secrets)
         return fetch_task(self._config, self._store, self._trial, self.attempt.settings.spool / "task")
 
     def _opening(self) -> LedgerOpen:
@@ -217,7 +222,7 @@ async def _cancel(tasks: list[asyncio.Task[Happening]] | list[asyncio.Task[None]
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _secrets(settings: Settings) -> list[str]:
+def _keys(settings: Settings) -> list[str]:
     """The values no file of ours may hold."""
     keys: list[Path] = sorted(settings.keys.glob("*")) if settings.keys.is_dir() else []
     return [key.read_text(encoding="utf-8", errors="replace").strip() for key in keys if key.is_file()]

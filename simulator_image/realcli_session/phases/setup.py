@@ -19,12 +19,13 @@ from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.run_files import PlacedFile, render_run, render_traps
 from realcli.ledger.events import PhaseChange, Plant, RunData, RunnerHello
 from realcli.ledger.seals import RunJson
+from realcli_session.agents import port
 from realcli_session.agents.port import AgentSpec, AgentUnresponsive
 from realcli_session.agents.registry import adapter_class
 from realcli_session.evidence.watch import ChangeWatch
 from realcli_session.gateway.config import GatewayConfig
 from realcli_session.gateway.server import Gateway
-from realcli_session.inputs import Task, Trial
+from realcli_session.inputs import InputRefused, Task, Trial
 from realcli_session.patience import patiently
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.limits import WORKER_THREADS
@@ -69,7 +70,7 @@ async def set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task]
         return Cause.SETUP_TIMEOUT, f"not ready within {limit:g} s (limits.setup)"
     except SpawnFailed as error:
         return (Cause.SETUP_TIMEOUT if error.errno in _PASSING else Cause.SETUP_REFUSED), str(error)
-    except (SetupRefused, BenchmarkError) as error:
+    except (SetupRefused, BenchmarkError, InputRefused, port.SetupRefused) as error:
         return Cause.SETUP_REFUSED, str(error)
     except RunnerLost as lost:
         return (Cause.RUNNER_LOST if attempt.runner is not None else Cause.SETUP_TIMEOUT), lost.reason
@@ -186,6 +187,8 @@ async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task) -> Agent
         home=home,
         libc=hello.libc,
         permissions=trial.configuration.permissions,
+        exec_permissions=trial.task.exec_permissions,
+        setup=attempt.own,
         uid=None if uid == hello.uid else uid,
         gid=None if uid == hello.uid else gid,
     )
