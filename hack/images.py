@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Builds the container images, loads them into the kind node and says what they are called.
 
-    images.py [--load] [--only NAME ...]      names: base operator session judge toolkit agent-claude-code seaweedfs
-                                              provider empty tasks (all of them without --only)
+    images.py [--load] [--only NAME ...]      names: base operator session judge toolkit agent-claude-code agent-codex
+                                              seaweedfs provider empty tasks (all of them without --only)
 
 A tag is a digest of what goes into the image, so an unchanged image is neither built nor loaded again. The names are
 written to out/images.json (and as chart values to out/values.images.json).
@@ -241,30 +241,52 @@ def toolkit(on: str) -> Image:
 
 # -- agents --------------------------------------------------------------------------------------------------------
 
-CLAUDE = ROOT / "runner_image/agents/claude-code"
+AGENTS = ROOT / "runner_image/agents"
+# program -> the npm package that holds its platform build, and (path in the package, name in the image) of what is taken
+NPM_PROGRAMS = {
+    "claude-code": ("@anthropic-ai/claude-code-linux-x64", "claude", "claude"),
+    "codex": ("@openai/codex-linux-x64", "vendor/x86_64-unknown-linux-musl", "codex"),
+}
 
 
-def claude_version() -> str:
-    return str(json.loads((CLAUDE / "package.json").read_text())["dependencies"]["@anthropic-ai/claude-code-linux-x64"])
+def npm_folder(program: str) -> Path:
+    """The installed npm package of a program, in the cache; its lock file decides the content."""
+    here = AGENTS / program
+    lock = here / "package-lock.json"
+    folder = CACHE / "npm" / f"{program}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
+    if not folder.exists():
+        partial = fresh_folder(folder.with_name(f"partial-{folder.name}"))
+        for name in ("package.json", "package-lock.json", ".npmrc"):
+            if (here / name).exists():
+                shutil.copy2(here / name, partial / name)
+        run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=partial)
+        partial.rename(folder)
+    return folder
 
 
-def claude_code(toolkit_ref: str) -> Image:
-    lock = CLAUDE / "package-lock.json"
+def agent_version(program: str) -> str:
+    """As the sweep names it: the pinned version without the name of the platform."""
+    package, _, _ = NPM_PROGRAMS[program]
+    entry = json.loads((AGENTS / program / "package-lock.json").read_text())["packages"][f"node_modules/{package}"]
+    return str(entry["version"]).partition("-")[0]
+
+
+def npm_agent(program: str, toolkit_ref: str) -> Image:
+    package, source, name = NPM_PROGRAMS[program]
 
     def prepare(context: Path) -> None:
-        folder = CACHE / "npm" / f"claude-code-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
-        if not folder.exists():
-            partial = fresh_folder(folder.with_name(f"partial-{folder.name}"))
-            for name in ("package.json", "package-lock.json", ".npmrc"):
-                shutil.copy2(CLAUDE / name, partial / name)
-            run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=partial)
-            partial.rename(folder)
-        program = folder / "node_modules/@anthropic-ai/claude-code-linux-x64/claude"
-        os.link(program, context / "claude")
-        (context / "claude").chmod(0o755)
+        taken = npm_folder(program) / "node_modules" / package / source
+        if taken.is_dir():
+            shutil.copytree(taken, context / name, copy_function=os.link, symlinks=True)
+        else:
+            os.link(taken, context / name)
+            (context / name).chmod(0o755)
 
-    name = "agent-claude-code"
-    return Image(name, CLAUDE / "Dockerfile", [], {"TOOLKIT": toolkit_ref}, [lock.read_text()], prepare)
+    lock = (AGENTS / program / "package-lock.json").read_text()
+    return Image(f"agent-{program}", AGENTS / program / "Dockerfile", [], {"TOOLKIT": toolkit_ref}, [lock], prepare)
+
+
+TERMINUS_VERSION = "0.26.0"  # harbor's: the loop is the session's own, in the container it needs tmux alone
 
 
 # -- beside the product --------------------------------------------------------------------------------------------
@@ -343,7 +365,9 @@ def prune(images: list[str]) -> None:
 
 # -- all together --------------------------------------------------------------------------------------------------
 
-NAMES = ["operator", "session", "judge", "toolkit", "agent-claude-code", "seaweedfs", "provider", "empty", "tasks"]
+NAMES = [
+    "operator", "session", "judge", "toolkit", "agent-claude-code", "agent-codex", "seaweedfs", "provider", "empty", "tasks",
+]  # fmt: skip
 
 
 def build(wanted: set[str]) -> dict[str, str | dict[str, str]]:
@@ -363,7 +387,8 @@ def build(wanted: set[str]) -> dict[str, str | dict[str, str]]:
         "session": session_ref,
         "judge": lambda: one("judge", lambda: program("judge", "judge_image", on)),
         "toolkit": tools,
-        "agent-claude-code": lambda: one("agent-claude-code", lambda: claude_code(tools())),
+        "agent-claude-code": lambda: one("agent-claude-code", lambda: npm_agent("claude-code", tools())),
+        "agent-codex": lambda: one("agent-codex", lambda: npm_agent("codex", tools())),
         "seaweedfs": lambda: one("seaweedfs", seaweedfs),
         "provider": lambda: one("provider", lambda: provider(session_ref())),
         "empty": lambda: one("empty", empty),
@@ -377,7 +402,9 @@ def build(wanted: set[str]) -> dict[str, str | dict[str, str]]:
 
 def chart_values(refs: dict[str, str | dict[str, str]]) -> dict[str, object]:
     images = {name: refs[name] for name in ("operator", "session", "judge", "toolkit") if name in refs}
-    agents = {"claude-code": {claude_version(): refs["agent-claude-code"]}} if "agent-claude-code" in refs else {}
+    agents = {name: {agent_version(name): refs[f"agent-{name}"]} for name in NPM_PROGRAMS if f"agent-{name}" in refs}
+    if "toolkit" in refs:
+        agents["terminus-2"] = {TERMINUS_VERSION: refs["toolkit"]}
     return {"images": images | {"pullPolicy": "IfNotPresent", "agents": agents}}
 
 

@@ -20,10 +20,8 @@ def own_setup(configuration: ConfigurationLock, store: ObjectStore, paths: Sweep
     `secrets`: folder with `<server>/<variable>` files. Raises InputRefused naming what is not there or was changed; StorageError.
     """
     lock = configuration.setup
-    if lock is None and configuration.effort is None:
-        return None
     if lock is None:
-        return port.OwnSetup(digest="", effort=configuration.effort)
+        return None
     files = None
     if lock.archive is not None:
         key = paths.setup(lock.archive)
@@ -46,7 +44,6 @@ def own_setup(configuration: ConfigurationLock, store: ObjectStore, paths: Sweep
         mcp_servers=tuple(_server(server, secrets) for server in lock.mcp_servers),
         tool_images=tuple(image.mount_path for image in lock.tool_images),
         in_reach=tuple(lock.in_reach),
-        effort=configuration.effort,
     )
 
 

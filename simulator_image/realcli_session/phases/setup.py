@@ -188,6 +188,7 @@ async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task) -> Agent
         libc=hello.libc,
         permissions=trial.configuration.permissions,
         exec_permissions=trial.task.exec_permissions,
+        effort=trial.configuration.effort,
         setup=attempt.own,
         uid=None if uid == hello.uid else uid,
         gid=None if uid == hello.uid else gid,
