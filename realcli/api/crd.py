@@ -214,6 +214,7 @@ TRIAL: Final = Definition(
         Column("Turns", "integer", ".status.turns"),
         Column("Age", "date", ".metadata.creationTimestamp"),
         Column("Configuration", "string", ".spec.configuration", priority=1),
+        Column("Cost", "string", ".status.costUSD", "US dollars by the sweep's prices.", priority=1),
         Column("Node", "string", ".status.node", priority=1),
     ),
     selectable=(".spec.sweep", ".spec.configuration", ".spec.task", ".spec.mode", ".status.phase"),

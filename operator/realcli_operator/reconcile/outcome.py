@@ -131,6 +131,7 @@ def carried(status: TrialStatus, message: Termination) -> TrialStatus:
     update = {
         "turns": message.turns,
         "tokens": message.tokens,
+        "cost_usd": message.cost_usd,
         "working_seconds": message.working_seconds,
         "limit": message.limit,
         "node": message.node,

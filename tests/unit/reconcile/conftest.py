@@ -88,7 +88,7 @@ class A:
         return Termination.model_validate({"phase": phase, "result": result} | values).encode(4096).decode()
 
     def work_sealed(self, reason: str = "Completed", **values: Any) -> str:
-        return self.message("Work", Result.WORK_SEALED, reason=reason, seal=SEAL, turns=7, node="n1", **values)
+        return self.message("Work", Result.WORK_SEALED, reason=reason, seal=SEAL, turns=7, cost_usd="0.25", node="n1", **values)
 
     def work_invalid(self, reason: str, message: str = "it broke") -> str:
         return self.message("Work", Result.WORK_INVALID, reason=reason, message=message)

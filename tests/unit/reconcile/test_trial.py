@@ -78,6 +78,7 @@ class TestWorkEnds:
         assert plan.status is not None
         assert plan.status.phase is Phase.VERIFYING
         assert (plan.status.work_end, plan.status.work_seal_digest, plan.status.turns) == (reason, a.seal, 7)
+        assert plan.status.cost_usd == "0.25"
         assert [removal.name for removal in plan.delete] == ["first-00000-a1"]
 
     def test_an_agent_killed_for_memory_is_named_so(self, a: Any) -> None:
