@@ -126,9 +126,10 @@ SWEEP: Final = Definition(
                 "!has(self.limits.trialBudget) || self.models.all(m, has(m.prices))",
                 "limits.trialBudget needs models[].prices of every model: without a price no cost is known",
             ),
-        ),
-        "spec.simulatedUser": (
-            Rule("self.mode != 'Model' || has(self.model)", "mode: Model needs simulatedUser.model, the model that words"),
+            Rule(
+                "self.simulatedUser.mode != 'Model' || has(self.simulatedUser.model)",
+                "mode: Model needs simulatedUser.model, the model that words",
+            ),
         ),
         "spec.agents[]": (
             Rule(

@@ -57,9 +57,12 @@ async def test_defaults_are_visible(admin: Any) -> None:
     assert (spec["modes"], spec["repeats"], spec["parallelism"], spec["suspend"]) == (["EXEC", "COLLAB"], 3, 10, False)
     assert spec["limits"] == {
         "turns": 600, "exec": {"deadline": "6h"}, "collab": {"deadline": "10h"}, "wallFactor": "1.5", "pending": "1h",
-        "setup": "15m", "verify": "30m",
+        "setup": "15m", "verify": "30m", "spoolHold": "24h",
     }  # fmt: skip
-    assert spec["agents"][0] == {"name": "claude-code", "version": "2.1.140", "permissions": "Bypass"}
+    assert spec["agents"][0] == {
+        "name": "claude-code", "permissions": "Bypass", "options": {}, "toolImages": [], "mcpServers": []
+    }  # fmt: skip
+    assert spec["models"][0]["acceptedIds"] == []
     assert spec["simulatedUser"] == {"mode": "Canonical"}
     assert spec["retry"] == {"infrastructure": 3, "backoff": "30s"}
     assert spec["models"][0]["endpoints"]["anthropic"]["insecureHttp"] == "Never"
@@ -68,6 +71,17 @@ async def test_defaults_are_visible(admin: Any) -> None:
 
 def model(sweep: dict[str, Any]) -> Any:
     return sweep["spec"]["models"][0]
+
+
+def agent(**given: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda sweep: sweep["spec"]["agents"][0].update(given)
+
+
+def second(program: str) -> Callable[[dict[str, Any]], Any]:
+    return lambda sweep: sweep["spec"]["agents"].append({"name": program})
+
+
+USER = {"model": "glm-5.3", "endpoints": {"chat": {"url": "https://z/v1", "apiKey": {"secretRef": {"name": "z", "key": "k"}}}}}
 
 
 CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
@@ -82,6 +96,35 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no endpoint": (lambda s: model(s).update(endpoints={}), "every model needs endpoints.anthropic"),
     "plain http": (lambda s: model(s)["endpoints"]["anthropic"].update(url="http://x"), "sends the key in clear text"),
     "base URL with /v1": (lambda s: model(s)["endpoints"]["anthropic"].update(url="https://x/v1/"), "leave out /v1 at its end"),
+    "no Responses endpoint": (second("codex"), "codex speaks the responses API: every model needs endpoints.responses"),
+    "no Chat endpoint": (second("terminus-2"), "terminus-2 speaks the chat API: every model needs endpoints.chat"),
+    "asking where nobody asks": (agent(program="terminus-2", permissions="Ask"), "terminus-2 knows permissions Bypass"),
+    "unknown permissions": (agent(permissions="Maybe"), "Unsupported value"),
+    "files from nowhere": (agent(files={}), "give either source (with digest) or configMapRef"),
+    "files without a digest": (agent(files={"source": "s3://evals/a.tar.zst"}), "source and digest go together"),
+    "file outside": (
+        agent(files={"configMapRef": {"name": "a", "items": [{"key": "k", "path": "/etc/passwd"}]}}),
+        "spec.agents[0].files.configMapRef.items[0].path",
+    ),
+    "variable with two sources": (
+        agent(
+            mcpServers=[
+                {"name": "t", "command": ["t"], "env": [{"name": "A", "value": "b", "secretRef": {"name": "s", "key": "k"}}]}
+            ]
+        ),
+        "give either value or secretRef",
+    ),
+    "budget without prices": (lambda s: s["spec"].update(limits={"trialBudget": {"usd": "5"}}), "needs models[].prices"),
+    "budget that is no number": (
+        lambda s: s["spec"].update(limits={"trialBudget": {"usd": "5 $"}}),
+        "spec.limits.trialBudget.usd",
+    ),
+    "hold for ever": (lambda s: s["spec"].update(limits={"spoolHold": "8760h"}), "a limit has to be from 1s to 720h"),
+    "worded by nobody": (lambda s: s["spec"].update(simulatedUser={"mode": "Model"}), "mode: Model needs simulatedUser.model"),
+    "worded over no API": (
+        lambda s: s["spec"].update(simulatedUser={"mode": "Model", "model": USER | {"endpoints": {}}}),
+        "the simulated user's model needs endpoints.anthropic or endpoints.chat",
+    ),
     "prefix with dots": (lambda s: s["spec"]["storage"].update(prefix="../x"), "spec.storage.prefix"),
     "prefix with a hole": (lambda s: s["spec"]["storage"].update(prefix="a//b"), "spec.storage.prefix"),
     "not a duration": (lambda s: s["spec"].update(limits={"setup": "soon"}), "spec.limits.setup"),
@@ -114,6 +157,9 @@ async def test_what_is_unusual_is_accepted(admin: Any) -> None:
         await admin.send("POST", SWEEPS + DRY, smallest(lambda s, p=prefix: s["spec"]["storage"].update(prefix=p)))
     url = "https://gateway.example/v1/anthropic"
     await admin.send("POST", SWEEPS + DRY, smallest(lambda s: model(s)["endpoints"]["anthropic"].update(url=url)))
+    worded = {"mode": "Model", "model": USER}
+    made = await admin.send("POST", SWEEPS + DRY, smallest(lambda s: s["spec"].update(simulatedUser=worded)))
+    assert made["spec"]["simulatedUser"]["model"]["temperature"] == "0"
 
 
 async def test_plain_http_is_for_services_of_the_cluster(admin: Any) -> None:
