@@ -7,11 +7,16 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
 from urllib.parse import urlsplit
+
+from realcli.api.models import Api, Prices
 
 GATEWAY_HOST = "127.0.0.1"
 GATEWAY_PORT = 8317
 MAX_BODY = 32 << 20  # bytes; the provider's own limit
+MAX_REPLY = 128 << 20  # bytes of one answer; what is longer is cut: no model says so much
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -35,12 +40,24 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
-    """One trial's gateway. `upstream` has no /v1 and no trailing slash."""
+    """One trial's gateway: one agent, one wire API, one model.
+
+    `upstream` is the endpoint as the sweep names it: without /v1 for the Anthropic API, with it for the OpenAI ones.
+    """
 
     upstream: str
     key: str = field(repr=False)
     model: str
     turn_limit: int
+    dialect: Api = "anthropic"
+    texts: Literal["reply", "adapter"] = "reply"
+    """Who records texts and tool calls: the gateway, from replies, or an adapter whose loop is our own (Terminus-2)."""
+    resolved_model: str | None = None
+    """Id that answered the plan's test request. None: unknown, ids are recorded and not checked."""
+    accepted_ids: Sequence[str] = ()
+    prices: Prices | None = None
+    budget_usd: Decimal | None = None  # limits.trialBudget
+    network: bool = False  # the task allows network: the provider's own tools are let through; no task can say so yet
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     insecure_http: bool = False  # `insecureHttp: InCluster`
     cluster_domain: str = "cluster.local"
@@ -50,6 +67,7 @@ class GatewayConfig:
     host: str = GATEWAY_HOST
     port: int = GATEWAY_PORT  # 0: any free port
     max_body: int = MAX_BODY
+    max_reply: int = MAX_REPLY
     body_memory: int = 2 * MAX_BODY  # request bodies held at once; more wait
     hold_seconds: float = 1.0  # a reply waits at most this long for the change scan
     connect_seconds: float = 30.0

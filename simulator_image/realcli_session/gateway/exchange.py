@@ -4,45 +4,66 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
-from realcli.api.trial import Tokens
 from realcli_session.gateway import refusal
 from realcli_session.gateway.config import GatewayConfig
+from realcli_session.gateway.cost import Account
+from realcli_session.gateway.dialects.base import Dialect
+from realcli_session.gateway.dialects.json_parts import object_of
+from realcli_session.gateway.keys import KeyFilter
 from realcli_session.gateway.port import Clock, ProviderFailure
 from realcli_session.gateway.record import Aborted, Recorder
-from realcli_session.gateway.reply import Reply
 from realcli_session.gateway.retry import OUR_FAULT
 from realcli_session.gateway.sse import SseEvent, SseParser, SseTooLong
-from realcli_session.gateway.turns import Turn, TurnCounter, turn_key
+from realcli_session.gateway.turns import Turn, TurnCounter
 from realcli_session.gateway.upstream import BROKEN, Answer, Effort, NoAnswer, Streaming, Upstream, Whole
 
 AGENT_GONE = 499
 """Status recorded for a request the agent dropped before it was answered."""
-SUB_AGENT = "x-claude-code-agent-id"
-"""Header by which the program marks the requests of its sub-agents; their text is not shown to the user."""
-_PASSED_BACK = ("content-type", "request-id", "retry-after", "x-should-retry")
 StartHook = Callable[[int], asyncio.Task[None]]
+
+
+class ModelCheck:
+    """Which ids a model may answer with (plan Job's test request, `acceptedIds`).
+
+    Without the plan's id nothing is checked. An answer that names no id is no mismatch: it is recorded without one.
+    """
+
+    def __init__(self, resolved: str | None, accepted: Collection[str]) -> None:
+        self._accepted = None if resolved is None else frozenset({resolved, *accepted})
+        self.found = asyncio.Event()
+        self.mismatch: str | None = None
+
+    def see(self, answered: str | None) -> None:
+        """The id of an answer."""
+        if answered is None or self._accepted is None or answered in self._accepted or self.mismatch is not None:
+            return
+        expected = ", ".join(sorted(self._accepted))
+        self.mismatch = f"the provider answered as {answered[:256]!r}; accepted: {expected} (models[].acceptedIds allows more)"
+        self.found.set()
 
 
 @dataclass
 class Ledgered:
-    """What all exchanges of a trial add up to."""
+    """What all exchanges of a trial share and add up to."""
 
-    tokens: Tokens = field(default_factory=Tokens)
+    config: GatewayConfig
+    dialect: Dialect
+    upstream: Upstream
+    recorder: Recorder
+    turns: TurnCounter
+    clock: Clock
+    account: Account
+    models: ModelCheck
     provider_failed: asyncio.Event = field(default_factory=asyncio.Event)
     provider_failure: ProviderFailure | None = None
+    refused_by_model: bool = False
     stopping: bool = False
-
-    def add(self, used: Tokens | None) -> None:
-        """Add the usage of one reply."""
-        if used is not None:
-            fields = {name: getattr(self.tokens, name) + getattr(used, name) for name in Tokens.model_fields}
-            self.tokens = Tokens(**fields)
 
     def failed(self, failure: ProviderFailure) -> None:
         """The provider let a turn down."""
@@ -53,47 +74,45 @@ class Ledgered:
 class Exchange:
     """A request and its answer. `accept` (generation requests only) and `record`, then `run`, without a pause between."""
 
-    def __init__(
-        self,
-        config: GatewayConfig,
-        upstream: Upstream,
-        recorder: Recorder,
-        turns: TurnCounter,
-        clock: Clock,
-        shared: Ledgered,
-        request: web.Request,
-        raw: bytes,
-        body: dict[str, Any],
-    ) -> None:
-        self._config = config
-        self._upstream = upstream
-        self._recorder = recorder
-        self._turns = turns
-        self._clock = clock
+    def __init__(self, shared: Ledgered, request: web.Request, raw: bytes, body: dict[str, Any]) -> None:
+        self._config = shared.config
+        self._upstream = shared.upstream
+        self._recorder = shared.recorder
+        self._turns = shared.turns
+        self._clock = shared.clock
         self._shared = shared
         self._request = request
         self._raw = raw
-        self._body = body
-        self._key = turn_key(body)
-        self._id = recorder.next_id()
+        self._body: dict[str, Any] | None = body  # until it is recorded: many times the size of its bytes
+        self._sent = self._pinned(body)
+        self._streams = body.get("stream") is True
+        self._key = shared.dialect.turn_key(body)
+        self._id = shared.recorder.next_id()
         self._turn: Turn | None = None
-        self._reply = Reply()
+        self._reply = shared.dialect.reader()
+        self._filter = KeyFilter(shared.config.key)
         self._effort = Effort()
-        self._started = clock.monotonic()
+        self._started = shared.clock.monotonic()
         self._first_byte: float | None = None
-        self._visible = bool(body.get("tools")) and SUB_AGENT not in request.headers
+        self._received = 0
+        self._visible = shared.dialect.visible(body, request.headers)
         self._ended = False
         self._recorded = False
 
     def accept(self) -> bool:
         """Take a turn; False when the limit is used up."""
         self._turn = self._turns.accept(self._key)
+        if self._turn is not None and self._visible:
+            self._shared.refused_by_model = False
         return self._turn is not None
 
     def record(self) -> None:
         """Write the request down, before anything of it leaves."""
+        body, self._body = self._body, None
+        if body is None:
+            raise RuntimeError("a request is recorded once")
         self._recorded = self._recorder.request(
-            self._id, self._request.path, self._raw, self._body, model_sent=self._config.model, turn=self._turn
+            self._id, self._request.path, self._raw, body, model_sent=self._config.model, turn=self._turn
         )
 
     async def run(self, start_hook: StartHook) -> web.StreamResponse:
@@ -115,8 +134,8 @@ class Exchange:
                 self._request.path,
                 self._request.query_string,
                 self._request.headers,
-                self._pinned(),
-                stream=self._body.get("stream") is True,
+                self._sent,
+                stream=self._streams,
                 effort=self._effort,
             )
         )
@@ -143,44 +162,59 @@ class Exchange:
         if isinstance(answer, NoAnswer):
             self._failed(None, answer.message)
             self._end(502, aborted="provider", error=answer.message)
-            return refusal.unreachable()
+            return refusal.unreachable(self._shared.dialect)
         return self._whole(answer)
 
     def _whole(self, answer: Whole) -> web.Response:
-        headers = _headers(answer.headers)
+        headers = self._headers(answer.headers)
+        text = answer.body.decode("utf-8", "replace")
+        message = object_of(text)
+        self._received = len(answer.body)
         if answer.status != 200:
-            text = answer.body.decode("utf-8", "replace")
+            if self._turn is not None and self._shared.dialect.refusal_error(answer.status, message or {}):
+                self._shared.refused_by_model = self._visible
             if answer.exhausted or answer.status in OUR_FAULT:
                 self._failed(answer.status, text)
                 headers |= refusal.NO_RETRY
             self._end(answer.status, aborted="provider" if answer.exhausted else None, error=text)
         else:
-            try:
-                message = json.loads(answer.body)
-            except (ValueError, RecursionError):
-                message = None
-            if self._turn is not None and isinstance(message, dict):
-                self._recorder.blocks(self._reply.whole(message), visible=self._visible)
-            self._end(200, error=None if isinstance(message, dict) else "the answer is no JSON object")
+            if self._turn is not None and message is not None:
+                parts = self._reply.whole(message)
+                self._shared.models.see(self._reply.model)
+                self._recorder.parts(parts, visible=self._visible)
+            self._end(200, error=None if message is not None else "the answer is no JSON object")
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
     async def _stream(self, answer: Streaming) -> web.StreamResponse:
-        response = web.StreamResponse(status=200, headers=_headers(answer.response.headers))
+        response = web.StreamResponse(status=200, headers=self._headers(answer.response.headers))
         await response.prepare(self._request)
         parser: SseParser | None = SseParser()
         chunk = answer.first
         while chunk:
+            self._received += len(chunk)
             parser = self._read_along(parser, chunk)
-            await response.write(chunk)
+            if passed := self._filter.feed(chunk):
+                await response.write(passed)
+            if self._received > self._config.max_reply:
+                return self._broken_off(response, f"the provider's answer is longer than {self._config.max_reply} bytes")
             try:
                 chunk = await answer.response.content.readany()
             except BROKEN as error:
-                self._cut(f"{type(error).__name__}: {error}")
-                if self._request.transport is not None:
-                    self._request.transport.close()  # cut as received: no end of the stream for the agent either
-                return response
-        self._cut(self._reply.error or "the provider ended its stream before message_stop")
+                return self._broken_off(response, f"{type(error).__name__}: {error}")
+        self._recorder.parts(self._reply.end(), visible=self._visible)
+        if self._reply.complete:
+            self._end(200)
+        self._cut(self._reply.error or "the provider ended its stream before it said that the answer is complete")
+        if rest := self._filter.flush():
+            await response.write(rest)
         await response.write_eof()
+        return response
+
+    def _broken_off(self, response: web.StreamResponse, why: str) -> web.StreamResponse:
+        """Cut as received: no end of the stream for the agent either."""
+        self._cut(why)
+        if self._request.transport is not None:
+            self._request.transport.close()
         return response
 
     def _read_along(self, parser: SseParser | None, chunk: bytes) -> SseParser | None:
@@ -193,16 +227,19 @@ class Exchange:
             self._reply.error = str(error)
             return None
         for event in events:
-            self._recorder.blocks(self._reply.feed(event), visible=self._visible)
+            parts = self._reply.feed(event)
+            if self._turn is not None:
+                self._shared.models.see(self._reply.model)
+            self._recorder.parts(parts, visible=self._visible)
         if self._reply.complete:
             self._end(200)
         return parser
 
-    def _pinned(self) -> bytes:
+    def _pinned(self, body: dict[str, Any]) -> bytes:
         """The agent's own bytes if it asks for the pinned model, else the same with the model replaced."""
-        if self._body.get("model") == self._config.model:
+        if body.get("model") == self._config.model:
             return self._raw
-        return json.dumps({**self._body, "model": self._config.model}, separators=(",", ":")).encode()
+        return json.dumps({**body, "model": self._config.model}, separators=(",", ":")).encode()
 
     def _failed(self, status: int | None, message: str) -> None:
         if self._turn is not None:
@@ -226,13 +263,18 @@ class Exchange:
         self._ended = True
         if aborted == "provider" and self._turn is not None:
             self._turns.cut_by_provider(self._key, self._turn.number)
-        self._shared.add(self._reply.tokens() if self._turn is not None else None)
+        if self._turn is not None and self._visible and self._reply.complete:
+            self._shared.refused_by_model = self._reply.refusal
+        cost = None
+        if self._turn is not None and (self._first_byte is None or status == 200):  # an error answer generated nothing
+            cost = self._shared.account.add(self._reply.tokens(), len(self._sent), self._received)
         if not self._recorded:
             return
         self._recorder.reply(
             self._id,
             self._reply,
             status=status,
+            cost=cost,
             attempts=max(1, self._effort.attempts),
             waited=self._effort.waited,
             first_byte=self._first_byte,
@@ -240,6 +282,10 @@ class Exchange:
             aborted=aborted,
             error=error,
         )
+
+    def _headers(self, headers: Any) -> dict[str, str]:
+        passed = ((name, value) for name, value in headers.items() if self._shared.dialect.passed_back(name.lower()))
+        return {name: self._filter.text(value) for name, value in passed}
 
 
 async def _abandon(task: asyncio.Future[Answer]) -> None:
@@ -250,9 +296,3 @@ async def _abandon(task: asyncio.Future[Answer]) -> None:
         answer = task.result()
         if isinstance(answer, Streaming):
             answer.response.close()
-
-
-def _headers(headers: Any) -> dict[str, str]:
-    return {
-        name: value for name, value in headers.items() if name.lower() in _PASSED_BACK or name.lower().startswith("anthropic-")
-    }

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol
 
 from realcli.api.trial import Tokens
@@ -86,12 +87,17 @@ class GatewayPort(Protocol):
     broken: asyncio.Event
     """Set when the gateway itself failed (the ledger could not be written); it refuses everything then. See `breakage`."""
     breakage: BaseException | None
+    model_mismatch: asyncio.Event
+    """Set when an answer named a model that is neither the plan's nor accepted; everything is refused then. See `mismatch`."""
+    budget_hit: asyncio.Event
+    """Set when a request was refused because the trial's budget is spent: the outcome is Budget. An agent that yields on its
+    last paid answer is Completed, as with turns."""
     on_request_accepted: AcceptedHook | None
     """The change scan; see `AcceptedHook`. What it raises is recorded as a `SessionError` and does not stop the request."""
 
     @property
     def base_url(self) -> str:
-        """What the agent is given as the API's address, without /v1."""
+        """What the agent is given as the API's address: with /v1 for the OpenAI APIs, without for Anthropic's."""
 
     @property
     def token(self) -> str:
@@ -103,7 +109,23 @@ class GatewayPort(Protocol):
 
     @property
     def tokens(self) -> Tokens:
-        """Sum of the usage of all finished replies."""
+        """Sum of the usage of all replies that told theirs (see `usage_unknown`)."""
+
+    @property
+    def usage_unknown(self) -> int:
+        """Replies to turns whose usage nobody told: cut ones, a stream that was not asked for usage."""
+
+    @property
+    def cost_usd(self) -> Decimal | None:
+        """What the turns cost by the sweep's prices; None without a price, or when the usage of any turn is unknown."""
+
+    @property
+    def mismatch(self) -> str | None:
+        """Behind `model_mismatch`, for people: which id was answered, which were accepted."""
+
+    @property
+    def refused_by_model(self) -> bool:
+        """The last finished reply of the main conversation ended by a safety refusal, and no newer request was accepted."""
 
     @property
     def open_requests(self) -> int:

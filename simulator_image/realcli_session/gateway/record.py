@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Literal
 
 from pydantic import JsonValue
@@ -13,8 +14,8 @@ from pydantic import JsonValue
 from realcli.ledger.events import AgentMessage, BlobRef, ModelReply, ModelRequest, ToolCall, ToolResult
 from realcli_session.evidence.markers import file_reads
 from realcli_session.gateway.allow import MAX_DEPTH
+from realcli_session.gateway.dialects.base import Dialect, Part, ReplyReader, Said, Shown
 from realcli_session.gateway.port import EventSink
-from realcli_session.gateway.reply import Reply
 from realcli_session.gateway.turns import Turn
 
 MAX_UNCOUNTED = 20_000
@@ -30,11 +31,16 @@ def body_digest(raw: bytes) -> str:
 
 
 class Recorder:
-    """Writes what passes the gateway. `markers` are the oracle's; a tool result is recorded once, by its call id."""
+    """Writes what passes the gateway. `markers` are the oracle's; a tool result is recorded once, by its call id.
 
-    def __init__(self, sink: EventSink, markers: Mapping[str, Sequence[str]]) -> None:
+    `texts` False: texts, tool calls and results are the adapter's to record; files shown to the model are recorded all the same.
+    """
+
+    def __init__(self, sink: EventSink, dialect: Dialect, markers: Mapping[str, Sequence[str]], *, texts: bool = True) -> None:
         self._sink = sink
+        self._dialect = dialect
         self._markers = markers
+        self._record_texts = texts
         self._results: set[str] = set()
         self._texts_seen: set[int] = set()
         self._requests = 0
@@ -55,7 +61,7 @@ class Recorder:
             "gateway",
             ModelRequest(
                 request_id=request_id,
-                dialect="anthropic",
+                dialect=self._dialect.name,
                 path=clean(path[:1024]),
                 body_sha256=body_digest(raw),
                 body_bytes=len(raw),
@@ -76,51 +82,50 @@ class Recorder:
                 return False
         else:
             self._sink.turn = max(self._sink.turn, turn.number)
-        side = not body.get("tools")
+        shown = self._dialect.shown(body)
         if turn is None and self._uncounted_bytes > MAX_UNCOUNTED_BYTES:
-            body = {"model": body.get("model"), "stream": body.get("stream"), "messages": []}
-        system = body.get("system")
+            shown = Shown((), None, ())
         number = None if turn is None else turn.number
         self._sink.emit(
             "gateway",
             ModelRequest(
                 request_id=request_id,
-                dialect="anthropic",
+                dialect=self._dialect.name,
                 path=path,
                 body_sha256=body_digest(raw),
                 body_bytes=len(raw),
                 model_asked=_asked(body.get("model")),
                 model_sent=model_sent,
                 stream=body.get("stream") is True,
-                side=side,
+                side=not body.get("tools"),
                 counted=turn is not None and not turn.repeat,
-                system=[self._blob(part) for part in (system if isinstance(system, list) else [system] if system else [])],
-                tools=self._blob(body["tools"]) if body.get("tools") else None,
-                messages=[self._blob(message) for message in body["messages"]],
+                system=[self._blob(part) for part in shown.system],
+                tools=None if shown.tools is None else self._blob(shown.tools),
+                messages=[self._blob(message) for message in shown.messages],
             ),
             turn=number,
         )
         if turn is not None:
-            self._tool_results(body["messages"], turn.number)
-            self._texts(body["messages"], turn.number)
+            self._tool_results(body, turn.number)
+            self._texts(body, turn.number)
         return True
 
-    def blocks(self, blocks: Iterable[Mapping[str, Any]], *, visible: bool) -> None:
-        """Finished blocks of a reply. Text is an AgentMessage only where the user would see it; thinking never is."""
-        for block in blocks:
-            kind = block.get("type")
-            if kind == "text" and visible and isinstance(block.get("text"), str) and block["text"].strip():
-                self._sink.emit("agent", AgentMessage(text=clean(block["text"])))
-            elif kind == "tool_use":
-                call_id, name = clean(str(block.get("id"))), clean(str(block.get("name")))
-                self._sink.emit("agent", ToolCall(call_id=call_id, name=name, input=clean_json(block.get("input"))))
+    def parts(self, parts: Iterable[Part], *, visible: bool) -> None:
+        """Finished parts of a reply. Text is an AgentMessage only where the user would see it."""
+        for part in parts if self._record_texts else ():
+            if not isinstance(part, Said):
+                call = ToolCall(call_id=clean(part.call_id), name=clean(part.name), input=clean_json(part.input))
+                self._sink.emit("agent", call)
+            elif visible and part.text.strip():
+                self._sink.emit("agent", AgentMessage(text=clean(part.text)))
 
     def reply(
         self,
         request_id: str,
-        reply: Reply,
+        reply: ReplyReader,
         *,
         status: int,
+        cost: Decimal | None,
         attempts: int,
         waited: float,
         first_byte: float | None,
@@ -137,6 +142,7 @@ class Recorder:
                 model=None if reply.model is None else clean(reply.model),
                 stop_reason=None if reply.stop_reason is None else clean(reply.stop_reason),
                 usage=reply.tokens(),
+                cost_usd=None if cost is None else format(cost.normalize(), "f"),
                 usage_raw={clean(key): clean_json(value) for key, value in reply.usage.items()},
                 aborted=aborted,
                 attempts=attempts,
@@ -148,55 +154,31 @@ class Recorder:
             ),
         )
 
-    def _tool_results(self, messages: Iterable[Mapping[str, Any]], turn: int) -> None:
-        for message in messages:
-            content = message.get("content")
-            for block in content if isinstance(content, list) else ():
-                if block.get("type") != "tool_result":
-                    continue
-                call_id = clean(str(block.get("tool_use_id")))
-                if call_id in self._results:
-                    continue
-                self._results.add(call_id)
-                text = clean(result_text(block.get("content")))
-                self._sink.emit(
-                    "agent", ToolResult(call_id=call_id, text=text, is_error=block.get("is_error") is True), turn=turn
-                )
-                for read in file_reads(call_id, text, self._markers):
-                    self._sink.emit("gateway", read, turn=turn)
-
-    def _texts(self, messages: Iterable[Mapping[str, Any]], turn: int) -> None:
-        """Content the agent program shows by itself, each text once."""
-        for message in messages if self._markers else ():
-            if message.get("role") != "user":
+    def _tool_results(self, body: Mapping[str, Any], turn: int) -> None:
+        for output in self._dialect.outputs(body):
+            call_id = clean(output.call_id)
+            if call_id in self._results:
                 continue
-            content = message.get("content")
-            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            for block in blocks if isinstance(blocks, list) else ():
-                text = block.get("text") if block.get("type") == "text" else None
-                if not isinstance(text, str) or (digest := hash(text)) in self._texts_seen:
-                    continue
-                self._texts_seen.add(digest)
-                for read in file_reads("", clean(text), self._markers):
-                    self._sink.emit("gateway", read, turn=turn)
+            self._results.add(call_id)
+            text = clean(output.text)
+            if self._record_texts:
+                self._sink.emit("agent", ToolResult(call_id=call_id, text=text, is_error=output.is_error), turn=turn)
+            for read in file_reads(call_id, text, self._markers):
+                self._sink.emit("gateway", read, turn=turn)
+
+    def _texts(self, body: Mapping[str, Any], turn: int) -> None:
+        """Content the agent program shows by itself, each text once."""
+        for text in self._dialect.texts(body) if self._markers else ():
+            if (digest := hash(text)) in self._texts_seen:
+                continue
+            self._texts_seen.add(digest)
+            for read in file_reads("", clean(text), self._markers):
+                self._sink.emit("gateway", read, turn=turn)
 
     def _blob(self, value: object) -> BlobRef:
         return self._sink.blob(
             json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode("utf-8", "replace")
         )
-
-
-def result_text(content: object) -> str:
-    """A tool result as text: its text blocks joined by newlines, anything else by its type in brackets."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    parts = []
-    for block in content if isinstance(content, list) else [content]:
-        text = block.get("text") if isinstance(block, dict) else None
-        parts.append(text if isinstance(text, str) else f"[{block.get('type') if isinstance(block, dict) else 'unknown'}]")
-    return "\n".join(parts)
 
 
 def _asked(model: object) -> str:

@@ -1,35 +1,40 @@
-"""Answers the gateway gives itself. The shapes are those after which agent programs stop at once (proven with real ones)."""
+"""Answers the gateway gives itself, in the dialect's JSON. After 400 with `x-should-retry: false` an agent stops at once."""
 
 from __future__ import annotations
-
-import json
 
 from aiohttp import web
 
 from realcli.api.base import canonical_json
+from realcli_session.gateway.dialects.base import Dialect
 
 NO_RETRY = {"x-should-retry": "false"}
-LIMIT_BODY = b'{"type":"error","error":{"type":"invalid_request_error","code":"call_limit","message":"call limit reached"}}'
 
 
-def limit_reached() -> web.Response:
+def limit_reached(dialect: Dialect) -> web.Response:
     """The refusal of request n+1."""
-    return web.Response(status=400, body=LIMIT_BODY, content_type="application/json", headers=NO_RETRY)
+    return _answer(dialect, 400, "call limit reached", "call_limit")
 
 
-def refused(reason: str, *, status: int = 400, kind: str = "invalid_request_error") -> web.Response:
+def budget_spent(dialect: Dialect) -> web.Response:
+    """The refusal of a request after the trial's budget is spent."""
+    return _answer(dialect, 400, "budget of this session is spent", "budget_spent")
+
+
+def refused(dialect: Dialect, reason: str, *, status: int = 400) -> web.Response:
     """Any other refusal; the agent reads the reason."""
-    body = {"type": "error", "error": {"type": kind, "message": f"refused by the benchmark's gateway: {reason}"}}
-    return web.Response(status=status, body=canonical_json(body), content_type="application/json", headers=NO_RETRY)
+    return _answer(dialect, status, f"refused by the benchmark's gateway: {reason}", "refused" if status < 500 else None)
 
 
-def unreachable() -> web.Response:
+def unreachable(dialect: Dialect) -> web.Response:
     """The provider gave no HTTP answer within the bound of retries."""
-    return refused("the model provider does not answer", status=502, kind="api_error")
+    return _answer(dialect, 502, "refused by the benchmark's gateway: the model provider does not answer", None)
 
 
-def models(model: str) -> web.Response:
-    """GET /v1/models: the pinned model and no other."""
-    entry = {"type": "model", "id": model, "display_name": model, "created_at": "1970-01-01T00:00:00Z"}
-    body = {"data": [entry], "has_more": False, "first_id": model, "last_id": model}
-    return web.Response(body=json.dumps(body).encode(), content_type="application/json")
+def models(dialect: Dialect, model: str) -> web.Response:
+    """GET models: the pinned model and no other."""
+    return web.Response(body=canonical_json(dialect.models(model)), content_type="application/json")
+
+
+def _answer(dialect: Dialect, status: int, message: str, code: str | None) -> web.Response:
+    body = canonical_json(dialect.error(status, message, code))
+    return web.Response(status=status, body=body, content_type="application/json", headers=NO_RETRY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 from typing import Any
 
 from aiohttp import web
@@ -12,10 +13,13 @@ from aiohttp import web
 from realcli.api.trial import Tokens
 from realcli.ledger.events import SessionError
 from realcli_session.gateway import refusal
-from realcli_session.gateway.allow import BodyRefused, Route, feature_refused, parse_body, route
+from realcli_session.gateway.allow import BodyRefused, parse_body
 from realcli_session.gateway.body import BodyBudget, BodyTooLarge, claimed_size, read_body
 from realcli_session.gateway.config import GatewayConfig
-from realcli_session.gateway.exchange import Exchange, Ledgered
+from realcli_session.gateway.cost import Account
+from realcli_session.gateway.dialects import dialect_of
+from realcli_session.gateway.dialects.base import Route
+from realcli_session.gateway.exchange import Exchange, Ledgered, ModelCheck
 from realcli_session.gateway.port import AcceptedHook, Clock, EventSink, PlainAnswer, ProviderFailure, SystemClock
 from realcli_session.gateway.record import Recorder, clean
 from realcli_session.gateway.turns import TurnCounter
@@ -41,26 +45,39 @@ class Gateway:
         self._room = room
         self._clock: Clock = clock or SystemClock()
         self._meter = WaitMeter(self._clock)
+        self._dialect = dialect_of(config.dialect)
         self._turns = TurnCounter(config.turn_limit)
-        self._recorder = Recorder(sink, config.markers)
-        self._upstream = Upstream(config, self._clock, self._meter)
+        self._recorder = Recorder(sink, self._dialect, config.markers, texts=config.texts == "reply")
+        self._upstream = Upstream(config, self._dialect, self._clock, self._meter)
+        self._account = Account(config.prices, config.budget_usd)
         self._bodies = BodyBudget(config.body_memory)
         self._refused = 0
         self._refuse: str | None = None
         self._runner: web.AppRunner | None = None
         self._port = config.port
         self._hooks: set[asyncio.Task[None]] = set()
-        self._shared = Ledgered()
+        self._shared = Ledgered(
+            config,
+            self._dialect,
+            self._upstream,
+            self._recorder,
+            self._turns,
+            self._clock,
+            self._account,
+            ModelCheck(config.resolved_model, config.accepted_ids),
+        )
         self.on_request_accepted: AcceptedHook | None = None
         self.turn_limit_hit = asyncio.Event()
+        self.budget_hit = asyncio.Event()
+        self.model_mismatch = self._shared.models.found
         self.provider_failed = self._shared.provider_failed
         self.broken = asyncio.Event()
         self.breakage: BaseException | None = None
 
     @property
     def base_url(self) -> str:
-        """Address for the agent, without /v1."""
-        return f"http://{self._config.host}:{self._port}"
+        """Address for the agent, as its dialect has it."""
+        return self._dialect.base_url(f"http://{self._config.host}:{self._port}")
 
     @property
     def token(self) -> str:
@@ -74,8 +91,28 @@ class Gateway:
 
     @property
     def tokens(self) -> Tokens:
-        """Sum of the usage of finished replies."""
-        return self._shared.tokens
+        """Sum of the usage of replies that told theirs."""
+        return self._account.tokens
+
+    @property
+    def usage_unknown(self) -> int:
+        """Replies that did not."""
+        return self._account.unknown
+
+    @property
+    def cost_usd(self) -> Decimal | None:
+        """Cost of all turns."""
+        return self._account.cost
+
+    @property
+    def mismatch(self) -> str | None:
+        """The first answer of another model."""
+        return self._shared.models.mismatch
+
+    @property
+    def refused_by_model(self) -> bool:
+        """The last main answer was a refusal."""
+        return self._shared.refused_by_model
 
     @property
     def open_requests(self) -> int:
@@ -146,26 +183,26 @@ class Gateway:
             self.refuse_all("session_error")
             self.breakage = self.breakage or error
             self.broken.set()
-            return refusal.refused("the session failed", status=500, kind="api_error")
+            return refusal.refused(self._dialect, "the session failed", status=500)
 
     async def _admit(self, request: web.Request) -> web.StreamResponse:
-        where = route(request.method, request.path, request.query_string)
+        where = self._dialect.route(request.method, request.path, request.query_string)
         if where == "root":
             return web.Response()
         if where is None:
             return self._no(request, f"path: {request.method} {request.path[:256]}")
         if not self._knows(request):
-            return self._no(request, "token", status=401, kind="authentication_error")
+            return self._no(request, "token", status=401)
         if where == "models":
-            return refusal.models(self._config.model)
-        if self._refuse is not None:
-            return self._no(request, self._refuse)
+            return refusal.models(self._dialect, self._config.model)
+        if (reason := self._refusing()) is not None:
+            return self._no(request, reason)
         if request.headers.get("content-encoding", "identity") != "identity":
             return self._no(request, "feature: content-encoding")
         try:
             size = claimed_size(request, self._config.max_body)
         except BodyTooLarge:
-            return self._no(request, "size", status=413, kind="request_too_large")
+            return self._no(request, "size", status=413)
         async with self._bodies.hold(size):
             if self._room is not None:
                 await self._room()
@@ -175,28 +212,33 @@ class Gateway:
         try:
             raw = await read_body(request, self._config.max_body)
         except BodyTooLarge:
-            return self._no(request, "size", status=413, kind="request_too_large")
+            return self._no(request, "size", status=413)
         except TimeoutError:
-            return self._no(request, "slow", status=408, kind="timeout_error")
+            return self._no(request, "slow", status=408)
         try:
             body = parse_body(raw)
         except BodyRefused as error:
             return self._no(request, str(error), raw)
-        reason = feature_refused(body)
+        reason = self._dialect.refused(body, network=self._config.network) or self._refusing()
         if reason is not None:
             return self._no(request, reason, raw, body)
-        if self._refuse is not None:
-            return self._no(request, self._refuse, raw, body)
-        exchange = Exchange(
-            self._config, self._upstream, self._recorder, self._turns, self._clock, self._shared, request, raw, body
-        )
-        if where == "messages" and not exchange.accept():
-            self.turn_limit_hit.set()
-            self._no(request, "turn_limit", raw, body)
-            return refusal.limit_reached()
+        exchange = Exchange(self._shared, request, raw, body)
+        if where == "generate":
+            if self._account.spent:
+                self.budget_hit.set()
+                self._no(request, "budget", raw, body)
+                return refusal.budget_spent(self._dialect)
+            if not exchange.accept():
+                self.turn_limit_hit.set()
+                self._no(request, "turn_limit", raw, body)
+                return refusal.limit_reached(self._dialect)
+        del body
         exchange.record()
         with self._meter.request():
             return await exchange.run(self._start_hook)
+
+    def _refusing(self) -> str | None:
+        return "model_mismatch" if self.mismatch is not None else self._refuse
 
     def _start_hook(self, turn: int) -> asyncio.Task[None]:
         task = asyncio.create_task(self._run_hook(turn))
@@ -225,9 +267,8 @@ class Gateway:
         body: dict[str, Any] | None = None,
         *,
         status: int = 400,
-        kind: str = "invalid_request_error",
     ) -> web.Response:
         self._refused += 1
         reason = clean(reason)  # it may quote the agent
         self._recorder.refused(self._recorder.next_id(), request.path, raw, (body or {}).get("model"), reason)
-        return refusal.refused(reason, status=status, kind=kind)
+        return refusal.refused(self._dialect, reason, status=status)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
 
 from realcli_session.gateway.config import GatewayConfig
+from realcli_session.gateway.dialects.base import Dialect
+from realcli_session.gateway.dialects.json_parts import object_of
+from realcli_session.gateway.keys import KeyFilter
 from realcli_session.gateway.port import Clock, PlainAnswer
 from realcli_session.gateway.retry import RETRYABLE, next_wait, retry_after
 from realcli_session.gateway.waits import WaitMeter
 
 MAX_JSON = 64 << 20  # bytes of a reply that is not streamed
 MAX_ERROR = 1 << 20
-_FORWARDED = ("accept", "content-type", "user-agent", "x-app")
-_FORWARDED_PREFIXES = ("anthropic-", "x-stainless-")
+PLAIN_HEADERS = {"anthropic-version": "2023-06-01"}  # the OpenAI APIs do not mind
 BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
 """How a connection to the provider fails, at any moment."""
 
@@ -50,9 +51,10 @@ class Whole:
 
 @dataclass(frozen=True)
 class NoAnswer:
-    """The bound of retries was reached without an HTTP answer."""
+    """The provider gave no HTTP answer that can be passed on, and the bound of retries was reached."""
 
     message: str
+    final: bool = False  # asking again would end the same way
 
 
 Answer = Streaming | Whole | NoAnswer
@@ -61,8 +63,10 @@ Answer = Streaming | Whole | NoAnswer
 class Upstream:
     """The only holder of the real key."""
 
-    def __init__(self, config: GatewayConfig, clock: Clock, meter: WaitMeter) -> None:
+    def __init__(self, config: GatewayConfig, dialect: Dialect, clock: Clock, meter: WaitMeter) -> None:
         self._config = config
+        self._dialect = dialect
+        self._keys = KeyFilter(config.key)
         self._clock = clock
         self._meter = meter
         self._session: aiohttp.ClientSession | None = None
@@ -75,6 +79,7 @@ class Upstream:
         self._session = aiohttp.ClientSession(
             timeout=timeout,
             trust_env=False,
+            auto_decompress=False,  # a few bytes must not become many; we ask for none
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
@@ -88,11 +93,13 @@ class Upstream:
         self, path: str, query: str, headers: Mapping[str, str], body: bytes, *, stream: bool, effort: Effort
     ) -> Answer:
         """Send until there is an answer or the bound is reached; `effort` is kept up to date meanwhile."""
-        url = f"{self._config.upstream.rstrip('/')}{path}" + (f"?{query}" if query else "")
+        url = self._dialect.upstream_url(self._config.upstream, path, query)
         while True:
             effort.attempts += 1
             answer = await self._once(url, headers, body, stream=stream)
             if isinstance(answer, Streaming) or (isinstance(answer, Whole) and answer.status not in RETRYABLE):
+                return answer
+            if isinstance(answer, NoAnswer) and answer.final:
                 return answer
             asked = retry_after(answer.headers) if isinstance(answer, Whole) else None
             wait = next_wait(self._config.retry, effort.attempts, effort.waited, asked)
@@ -105,35 +112,43 @@ class Upstream:
                 await self._clock.sleep(wait)
 
     async def plain(self) -> PlainAnswer:
-        """One plain one-token request of our own."""
-        body = {"model": self._config.model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
-        headers = {"content-type": "application/json", "anthropic-version": "2023-06-01"}
-        url = f"{self._config.upstream.rstrip('/')}/v1/messages"
-        answer = await self._once(url, headers, json.dumps(body).encode(), stream=False)
+        """One plain short request of our own."""
+        answer: Answer = NoAnswer("nothing was asked")
+        url = self._dialect.upstream_url(self._config.upstream, self._dialect.plain_path, "")
+        for body in self._dialect.plain(self._config.model):
+            headers = {"content-type": "application/json", **PLAIN_HEADERS}
+            answer = await self._once(url, headers, json.dumps(body).encode(), stream=False)
+            if not (isinstance(answer, Whole) and answer.status == 400):
+                break
         if not isinstance(answer, Whole):
             return PlainAnswer(False, None, None, answer.message if isinstance(answer, NoAnswer) else "streamed unasked")
+        text = answer.body.decode("utf-8", "replace")
         if answer.status != 200:
-            return PlainAnswer(False, answer.status, None, answer.body.decode("utf-8", "replace")[:2000])
-        model = _json_object(answer.body).get("model")
-        return PlainAnswer(True, 200, model if isinstance(model, str) else None, "")
-
-    def redact(self, body: bytes) -> bytes:
-        """An error of the provider's may quote our key; the agent must not read it."""
-        return body.replace(self._config.key.encode(), b"[redacted]")
+            return PlainAnswer(False, answer.status, None, text[:2000])
+        reader = self._dialect.reader()
+        reader.whole(object_of(text) or {})
+        if not reader.complete:
+            return PlainAnswer(False, 200, None, f"the answer is none of the {self._dialect.name} API: {text[:200]}")
+        return PlainAnswer(True, 200, reader.model, "")
 
     async def _once(self, url: str, headers: Mapping[str, str], body: bytes, *, stream: bool) -> Answer:
         if self._session is None:
             raise RuntimeError("the gateway was not started")
-        sent = {name: value for name, value in headers.items() if _forwarded(name)}
-        sent |= {"x-api-key": self._config.key, "accept-encoding": "identity"}
+        sent = {name: value for name, value in headers.items() if self._dialect.forwarded(name.lower())}
+        sent |= {"accept-encoding": "identity", **self._dialect.credentials(self._config.key)}
         response: aiohttp.ClientResponse | None = None
         try:
             response = await self._session.post(url, data=body, headers=sent, allow_redirects=False)
+            coding = response.headers.get("content-encoding", "identity").lower()
+            if coding != "identity":
+                return self._drop(
+                    response, NoAnswer(f"the answer is compressed ({coding[:32]}), though none was asked for", final=True)
+                )
             if stream and response.status == 200 and response.content_type != "application/json":
                 first = await response.content.readany()
                 if not first:
                     return self._drop(response, NoAnswer("the provider ended its stream before the first byte"))
-                if first.lstrip().startswith(b"event: error"):
+                if self._dialect.begins_with_error(first):
                     return self._drop(response, NoAnswer(f"the provider's stream began with {self._shown(first)}"))
                 return Streaming(response, first)
             limit = MAX_JSON if response.status == 200 else MAX_ERROR
@@ -143,9 +158,9 @@ class Upstream:
                     response, NoAnswer(f"the provider's answer (status {response.status}) is longer than {limit} bytes")
                 )
             response.release()
-            return Whole(response.status, response.headers, data if response.status == 200 else self.redact(data))
+            return Whole(response.status, response.headers, self._keys.whole(data))
         except BROKEN as error:
-            message = f"{type(error).__name__}: {error}".replace(self._config.key, "[redacted]")
+            message = self._keys.text(f"{type(error).__name__}: {error}")
             return self._drop(response, NoAnswer(message)) if response is not None else NoAnswer(message)
         except BaseException:
             if response is not None:
@@ -153,7 +168,7 @@ class Upstream:
             raise
 
     def _shown(self, data: bytes) -> str:
-        return self.redact(data).decode("utf-8", "replace")[:500]
+        return self._keys.whole(data).decode("utf-8", "replace")[:500]
 
     @staticmethod
     def _drop(response: aiohttp.ClientResponse, answer: NoAnswer) -> NoAnswer:
@@ -170,16 +185,3 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
             return None
         parts.append(chunk)
     return b"".join(parts)
-
-
-def _forwarded(name: str) -> bool:
-    lower = name.lower()
-    return lower in _FORWARDED or lower.startswith(_FORWARDED_PREFIXES)
-
-
-def _json_object(raw: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(raw)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}

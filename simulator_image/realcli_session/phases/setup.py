@@ -8,6 +8,7 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from threading import Barrier
 
 from pydantic import JsonValue, TypeAdapter
@@ -144,15 +145,22 @@ def _facts(hello: Hello) -> dict[str, JsonValue]:
 
 def _gateway_config(trial: Trial, settings: Settings, markers: dict[str, list[str]]) -> GatewayConfig:
     model = next(m for m in trial.lock.spec.models if m.name == trial.configuration.model)
-    endpoint = model.endpoints.anthropic
+    configuration, limits = trial.configuration, trial.lock.spec.limits
+    endpoint = model.endpoints.of(configuration.api)
     if endpoint is None:
-        raise SetupRefused(f"model {model.name} has no anthropic endpoint, which {trial.configuration.program} needs")
+        raise SetupRefused(f"model {model.name} has no {configuration.api} endpoint, which {configuration.program} needs")
     try:
         return GatewayConfig(
             upstream=endpoint.url.rstrip("/"),
-            key=settings.key("anthropic"),
+            key=settings.key(configuration.api),
             model=model.model,
-            turn_limit=trial.lock.spec.limits.turns,
+            turn_limit=limits.turns,
+            dialect=configuration.api,
+            texts="adapter" if configuration.program == "terminus-2" else "reply",
+            resolved_model=configuration.resolved_model,
+            accepted_ids=configuration.accepted_ids,
+            prices=model.prices,
+            budget_usd=None if limits.trial_budget is None else Decimal(limits.trial_budget.usd),
             insecure_http=endpoint.insecure_http is InsecureHttp.IN_CLUSTER,
             cluster_domain=trial.lock.platform.cluster_domain,
             allow_loopback=settings.allow_loopback,

@@ -35,7 +35,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[MakeRig]:
         news = asyncio.Event()
         ledger = LedgerWriter(tmp_path / f"spool{len(rigs)}", on_event=lambda event: (events.append(event), news.set()))
         clock = NoWait()
-        settings = {"turn_limit": 100, "retry": RetryPolicy(max_attempts=3), "upstream": provider.url} | config
+        settings: dict[str, Any] = {"turn_limit": 100, "retry": RetryPolicy(max_attempts=3), "upstream": provider.url} | config
         gateway = Gateway(GatewayConfig(key=KEY, model=MODEL, allow_loopback=True, port=0, **settings), ledger, clock, room)
         await gateway.start()
         made = Rig(gateway, provider, ledger, events, aiohttp.ClientSession(), clock, news)

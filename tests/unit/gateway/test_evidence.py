@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realcli_session.gateway import record
-from realcli_session.gateway.reply import Reply
+from realcli_session.gateway.dialects.anthropic_reply import AnthropicReply
+from realcli_session.gateway.dialects.base import Called, Part, Said
 from realcli_session.gateway.sse import SseEvent, SseParser, SseTooLong
 from tests.unit.gateway.rig import MakeRig, block, end, message, says, sse, start, streams, text_block
 
@@ -101,14 +102,20 @@ async def test_text_the_user_never_sees_is_no_message(rig: MakeRig, name: str, m
 
 async def test_reply_that_is_not_streamed(rig: MakeRig) -> None:
     content = [{"type": "text", "text": "hi"}, {"type": "tool_use", "id": "t", "name": "Bash", "input": {"a": 1}}]
-    whole = {"id": "m", "model": "other-model", "content": content, "stop_reason": "tool_use", "usage": {"input_tokens": 3}}
+    whole = {
+        "id": "m",
+        "model": "other-model",
+        "content": content,
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 3, "output_tokens": 5},
+    }
     made = await rig(says(200, whole))
     await made.ask(made.body(stream=False))
     assert [entry["text"] for entry in made.of("agent_message")] == ["hi"]
     assert made.of("tool_call")[0]["input"] == {"a": 1}
     (reply,) = made.of("model_reply")
     assert (reply["model"], reply["stopReason"]) == ("other-model", "tool_use")
-    assert reply["usage"] == {"input": 3, "cacheRead": 0, "cacheWrite": 0, "output": 0}
+    assert reply["usage"] == {"input": 3, "cacheRead": 0, "cacheWrite": 0, "output": 5}
 
 
 async def test_half_characters_become_valid_json(rig: MakeRig) -> None:
@@ -153,7 +160,7 @@ async def test_a_tool_input_that_is_no_plain_json_is_kept_and_breaks_nothing(
     made = await rig(streams(sse(start(), *block(0, opened, delta), *end("tool_use"))))
     assert (await made.ask(made.body()))[0] == 200
     (call,) = await made.until("tool_call")
-    assert call["input"]["x"] == kept if kept else "[nested too deep]" in json.dumps(call["input"])
+    assert call["input"]["x"] == kept if kept else "nested" in json.dumps(call["input"])
     (reply,) = await made.until("model_reply")
     assert (reply["status"], reply["stopReason"]) == (200, "tool_use")
     assert not made.gateway.broken.is_set(), made.gateway.breakage
@@ -212,24 +219,25 @@ def test_events_do_not_depend_on_chunks(lines: list[tuple[bytes, bytes]], cuts: 
 
 
 def test_reply_in_single_bytes() -> None:
-    reply = Reply()
-    blocks = [found for event in parse([bytes([byte]) for byte in WORK]) for found in reply.feed(event)]
-    assert [entry["type"] for entry in blocks] == ["thinking", "text", "tool_use"]
-    assert blocks[2]["input"] == {"command": "ls"}
+    reply = AnthropicReply()
+    parts: list[Part] = [found for event in parse([bytes([byte]) for byte in WORK]) for found in reply.feed(event)]
+    assert [type(part) for part in parts] == [Said, Called]
+    assert parts[1] == Called("toolu_1", "Bash", {"command": "ls"})
+    assert [entry["type"] for entry in reply.message()["content"]] == ["thinking", "text", "tool_use"]
     assert (reply.complete, reply.stop_reason) == (True, "tool_use")
 
 
 def test_tool_input_cut_in_the_middle_is_kept_as_text() -> None:
-    reply = Reply()
+    reply = AnthropicReply()
     half = block(
         0, {"type": "tool_use", "id": "t", "name": "B", "input": {}}, {"type": "input_json_delta", "partial_json": '{"a'}
     )
     found = [entry for event in parse([sse(*half)]) for entry in reply.feed(event)]
-    assert found[0]["input"] == '{"a'
+    assert found == [Called("t", "B", '{"a')]
 
 
 def test_unfinished_block_stays_visible_in_the_stored_reply() -> None:
-    reply = Reply()
+    reply = AnthropicReply()
     for event in parse([sse(start(), *text_block(0, "one"), *text_block(1, "two")[:-1])]):
         reply.feed(event)
     content = reply.message()["content"]
@@ -245,7 +253,7 @@ def test_unfinished_block_stays_visible_in_the_stored_reply() -> None:
     )
 )
 def test_nonsense_never_breaks_the_reader(values: list[Any]) -> None:
-    reply = Reply()
+    reply = AnthropicReply()
     kinds = ["message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "error"]
     for value in values:
         for kind in kinds:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from realcli_session.gateway.allow import BodyRefused, feature_refused, parse_body, route
+from realcli_session.gateway.allow import BodyRefused, parse_body
 from realcli_session.gateway.config import EndpointRefused, check_endpoint
+from realcli_session.gateway.dialects import dialect_of
 from tests.unit.gateway.rig import MakeRig
 
 PNG = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
@@ -62,14 +63,14 @@ FEATURES = [
 
 @pytest.mark.parametrize(("name", "given", "want"), FEATURES, ids=[row[0] for row in FEATURES])
 def test_features(name: str, given: dict[str, Any], want: str | None) -> None:
-    got = feature_refused(given)
+    got = dialect_of("anthropic").refused(given)
     assert (got is None) if want is None else (got is not None and want in got), got
 
 
 PATHS = [
-    ("POST", "/v1/messages", "beta=true", "messages"),
-    ("POST", "/v1/messages", "", "messages"),
-    ("POST", "/v1/messages/count_tokens", "beta=true", "count_tokens"),
+    ("POST", "/v1/messages", "beta=true", "generate"),
+    ("POST", "/v1/messages", "", "generate"),
+    ("POST", "/v1/messages/count_tokens", "beta=true", "count"),
     ("GET", "/v1/models", "limit=1000", "models"),
     ("GET", "/v1/models/claude-x", "", "models"),
     ("HEAD", "/", "", "root"),
@@ -87,7 +88,7 @@ PATHS = [
 
 @pytest.mark.parametrize(("method", "path", "query", "want"), PATHS)
 def test_paths(method: str, path: str, query: str, want: str | None) -> None:
-    assert route(method, path, query) == want
+    assert dialect_of("anthropic").route(method, path, query) == want
 
 
 @pytest.mark.parametrize(

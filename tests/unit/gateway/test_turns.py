@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realcli_session.gateway.turns import Turn, TurnCounter, turn_key
+from realcli_session.gateway.dialects import dialect_of
+from realcli_session.gateway.turns import Turn, TurnCounter
 from tests.unit.gateway.rig import MakeRig, hangs, message, resets, says, sse, start, streams, text_block
 
 HALF = sse(start(), *text_block(0, "half"))
@@ -96,9 +97,8 @@ async def test_limit_refuses_the_next_request_and_no_other(rig: MakeRig) -> None
     async with made.post(made.body("2")) as response:
         assert response.status == 400
         assert response.headers["x-should-retry"] == "false"
-        assert await response.read() == (
-            b'{"type":"error","error":{"type":"invalid_request_error","code":"call_limit","message":"call limit reached"}}'
-        )
+        error = {"type": "invalid_request_error", "code": "call_limit", "message": "call limit reached"}
+        assert await response.json() == {"type": "error", "error": error}
     assert made.gateway.turn_limit_hit.is_set()
     assert (made.gateway.turns, len(made.provider.seen)) == (2, 2)
     assert made.of("model_request")[-1]["refused"] == "turn_limit"
@@ -153,7 +153,8 @@ SAME = [
 
 @pytest.mark.parametrize(("name", "one", "other", "same"), SAME, ids=[row[0] for row in SAME])
 def test_same_turn(name: str, one: dict[str, Any], other: dict[str, Any], same: bool) -> None:
-    assert (turn_key(one) == turn_key(other)) is same
+    key = dialect_of("anthropic").turn_key
+    assert (key(one) == key(other)) is same
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=40), st.integers(1, 8))

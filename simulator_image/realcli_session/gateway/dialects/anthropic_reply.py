@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from realcli.api.trial import Tokens
+from realcli_session.gateway.dialects.base import Called, Part, Said
+from realcli_session.gateway.dialects.json_parts import arguments_of, count_of, error_text, object_of, part_of, text_of
 from realcli_session.gateway.sse import SseEvent
 
 _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature", "input_json_delta": "partial_json"}
@@ -21,11 +22,8 @@ class _Open:
     parts: dict[str, list[str]] = field(default_factory=dict)
 
 
-class Reply:
-    """One message. Finished content blocks are handed out by `feed`, in the order in which they end.
-
-    `complete`: the provider said `message_stop` (or gave the whole JSON). `error`: it broke off with an error of its own.
-    """
+class AnthropicReply:
+    """One message; see `ReplyReader`. Complete at `message_stop`."""
 
     def __init__(self) -> None:
         self.id: str | None = None
@@ -34,26 +32,29 @@ class Reply:
         self.complete = False
         self.error: str | None = None
         self.usage: dict[str, JsonValue] = {}
-        self.usage_final = False
-        self.blocks: list[dict[str, Any]] = []
+        self._usage_final = False
+        self._blocks: list[dict[str, Any]] = []
         self._open: dict[int, _Open] = {}
 
-    def whole(self, message: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Take a reply that was not streamed; returns its content blocks."""
-        self._start(message)
-        self.stop_reason = _text(message.get("stop_reason"))
-        content = message.get("content")
-        self.blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-        self.complete, self.usage_final = True, bool(self.usage)
-        return list(self.blocks)
+    @property
+    def refusal(self) -> bool:
+        """The stop reason says so."""
+        return self.stop_reason == "refusal"
 
-    def feed(self, event: SseEvent) -> list[dict[str, Any]]:
-        """Take one event; returns the content blocks it finishes. An unreadable one is skipped."""
-        try:
-            data = json.loads(event.data)
-        except (ValueError, RecursionError):
-            return []
-        if not isinstance(data, dict):
+    def whole(self, message: Mapping[str, Any]) -> list[Part]:
+        """Take a reply that was not streamed."""
+        self._start(message)
+        self.stop_reason = text_of(message.get("stop_reason"))
+        content = message.get("content")
+        if isinstance(content, list):
+            self._blocks = [block for block in content if isinstance(block, dict)]
+            self.complete, self._usage_final = True, bool(self.usage)
+        return [part for block in self._blocks for part in _parts(block)]
+
+    def feed(self, event: SseEvent) -> list[Part]:
+        """Take one event."""
+        data = object_of(event.data)
+        if data is None:
             return []
         kind = data.get("type")
         if kind == "message_start" and isinstance(data.get("message"), dict):
@@ -67,39 +68,42 @@ class Reply:
         elif kind == "message_delta":
             delta = data.get("delta")
             if isinstance(delta, dict):
-                self.stop_reason = _text(delta.get("stop_reason")) or self.stop_reason
+                self.stop_reason = text_of(delta.get("stop_reason")) or self.stop_reason
             self._use(data.get("usage"))
-            self.usage_final = self.usage_final or isinstance(data.get("usage"), dict)
+            self._usage_final = self._usage_final or isinstance(data.get("usage"), dict)
         elif kind == "message_stop":
             self.complete = True
         elif kind == "error":
-            self.error = json.dumps(data.get("error"), ensure_ascii=False)
+            self.error = error_text(data.get("error"))
+        return []
+
+    def end(self) -> list[Part]:
+        """Nothing but `message_stop` ends a message."""
         return []
 
     def tokens(self) -> Tokens | None:
-        """Usage in the project's terms; None if the provider gave no final one (an aborted stream)."""
-        if not self.usage_final:
+        """`input_tokens` leaves out what the cache gave or took."""
+        if not self._usage_final:
             return None
-        return Tokens(
-            input=_count(self.usage, "input_tokens"),
-            cache_read=_count(self.usage, "cache_read_input_tokens"),
-            cache_write=_count(self.usage, "cache_creation_input_tokens"),
-            output=_count(self.usage, "output_tokens"),
-        )
+        fresh, output = count_of(self.usage, "input_tokens"), count_of(self.usage, "output_tokens")
+        read, write = part_of(self.usage, "cache_read_input_tokens"), part_of(self.usage, "cache_creation_input_tokens")
+        if fresh is None or output is None or read is None or write is None:
+            return None
+        return Tokens(input=fresh, cache_read=read, cache_write=write, output=output)
 
     def message(self) -> dict[str, Any]:
-        """What was received, as one message; unfinished blocks at the end, marked `unfinished`."""
+        """As one message."""
         rest = [{**_join(opened), "unfinished": True} for _, opened in sorted(self._open.items())]
         return {
             "id": self.id,
             "model": self.model,
             "stop_reason": self.stop_reason,
-            "content": [*self.blocks, *rest],
+            "content": [*self._blocks, *rest],
             "usage": self.usage,
         }
 
     def _start(self, message: Mapping[str, Any]) -> None:
-        self.id, self.model = _text(message.get("id")), _text(message.get("model"))
+        self.id, self.model = text_of(message.get("id")), text_of(message.get("model"))
         self._use(message.get("usage"))
 
     def _use(self, usage: object) -> None:
@@ -111,13 +115,22 @@ class Reply:
         if opened is not None and key is not None and isinstance(delta.get(key), str):
             opened.parts.setdefault(key, []).append(delta[key])
 
-    def _stop(self, index: int) -> list[dict[str, Any]]:
+    def _stop(self, index: int) -> list[Part]:
         opened = self._open.pop(index, None)
         if opened is None:
             return []
         block = _join(opened)
-        self.blocks.append(block)
-        return [block]
+        self._blocks.append(block)
+        return _parts(block)
+
+
+def _parts(block: Mapping[str, Any]) -> list[Part]:
+    kind = block.get("type")
+    if kind == "text" and isinstance(block.get("text"), str):
+        return [Said(block["text"])]
+    if kind == "tool_use":
+        return [Called(str(block.get("id")), str(block.get("name")), block.get("input"))]
+    return []
 
 
 def _join(opened: _Open) -> dict[str, Any]:
@@ -125,31 +138,12 @@ def _join(opened: _Open) -> dict[str, Any]:
     for key, parts in opened.parts.items():
         text = "".join(parts)
         if key == "partial_json":
-            block["input"] = _input(text)
+            block["input"] = arguments_of(text)
         else:
             block[key] = str(block.get(key) or "") + text
     return block
 
 
-def _input(text: str) -> JsonValue:
-    """A tool's input; as text if the model was cut before it was whole."""
-    try:
-        value: JsonValue = json.loads(text) if text else {}
-    except (ValueError, RecursionError):
-        return text
-    return value
-
-
 def _index(data: dict[str, Any]) -> int:
     index = data.get("index")
     return index if isinstance(index, int) else -1
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _count(usage: Mapping[str, JsonValue], key: str) -> int:
-    """A counter the Anthropic API leaves out when it does not apply (no cache used): absent is none."""
-    value = usage.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
