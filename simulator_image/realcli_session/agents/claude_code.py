@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from realcli.api.plan import Deviation
 from realcli.api.sweep import Mode
-from realcli_session.agents import claude_launch
+from realcli_session.agents import claude_launch, own_setup
 from realcli_session.agents.claude_stream import (
     Answered,
     Asked,
@@ -23,6 +23,7 @@ from realcli_session.agents.port import (
     AgentUnresponsive,
     Decision,
     LibC,
+    NotWorking,
     PermissionRequest,
     Question,
     Withdrawn,
@@ -60,11 +61,16 @@ class ClaudeCode(StdioProgram):
 
     async def start(self, spec: AgentSpec) -> None:
         """Start the program and wait until it takes messages."""
+        servers = () if spec.setup is None else spec.setup.mcp_servers
+        extra = {claude_launch.MCP_FILE: own_setup.mcp_config(servers)} if servers else {}
+        await self._install(spec, claude_launch.config_dir(spec), extra)
         await self._spawn(spec, claude_launch.argv(spec), claude_launch.environment(spec))
         await self._control({"subtype": "initialize", "hooks": None}, READY_SECONDS)
 
     async def send(self, text: str, *, mid_turn: bool = False) -> None:
         """Give it a user message; the program itself sorts out whether it works just now."""
+        if mid_turn and not self._talk.owed:
+            raise NotWorking(f"{self.program} has handed over; there is no running response")
         name = str(uuid.uuid4())
         self._talk.sent(name)
         message = {"role": "user", "content": [{"type": "text", "text": text}]}
@@ -72,6 +78,8 @@ class ClaudeCode(StdioProgram):
 
     async def interrupt(self) -> None:
         """Stop the running response; its commands are killed by the program itself."""
+        if not self._talk.owed:
+            raise NotWorking(f"{self.program} has handed over; there is no running response")
         await self._control({"subtype": "interrupt"}, CONTROL_SECONDS)
 
     async def answer(

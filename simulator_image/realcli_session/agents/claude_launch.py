@@ -10,6 +10,7 @@ from realcli_session.agents.port import AgentSpec
 
 PROGRAM = "claude-code"
 QUESTION_TOOL = "AskUserQuestion"
+MCP_FILE = "session-mcp-servers.json"
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DROPPED_PREFIXES = ("KUBERNETES_", "ANTHROPIC_", "CLAUDE_")
 
@@ -52,6 +53,8 @@ SETTINGS: tuple[Setting, ...] = (
         permissions="Bypass",
     ),
     Setting("flag", "--model", None, "the model under test"),
+    Setting("flag", "--effort", None, "options.effort of the sweep, where it is given"),
+    Setting("flag", "--mcp-config", None, "MCP servers of the user's own set-up, where there are any"),
     Setting("flag", "--disallowedTools", QUESTION_TOOL, "EXEC has no communication actions", "EXEC"),
 )
 
@@ -76,13 +79,25 @@ def _named(setting: Setting, mode: Mode | None) -> str:
     return f"{setting.name} ({', '.join(only)})" if only else setting.name
 
 
+def config_dir(spec: AgentSpec) -> str:
+    """CLAUDE_CONFIG_DIR."""
+    return f"{spec.state_dir}/{PROGRAM}"
+
+
 def argv(spec: AgentSpec) -> list[str]:
     """The command line. Holds no secret: it goes into the ledger."""
+    servers = spec.setup is not None and spec.setup.mcp_servers
+    given = {
+        "--model": spec.model,
+        "--effort": spec.effort,
+        "--mcp-config": f"{config_dir(spec)}/{MCP_FILE}" if servers else None,
+    }
     line = [f"{spec.program_dir}/claude"]
     for setting in SETTINGS:
         if setting.kind == "flag" and setting.mode in (None, spec.mode) and setting.permissions in (None, spec.permissions):
-            value = spec.model if setting.value is None else setting.value
-            line += [setting.name, value] if value else [setting.name]
+            value = given[setting.name] if setting.value is None else setting.value
+            if value is not None:
+                line += [setting.name, value] if value else [setting.name]
     return line
 
 
@@ -92,7 +107,7 @@ def environment(spec: AgentSpec) -> dict[str, str]:
     given = {
         "ANTHROPIC_BASE_URL": spec.base_url,
         "ANTHROPIC_API_KEY": spec.token,
-        "CLAUDE_CONFIG_DIR": f"{spec.state_dir}/{PROGRAM}",
+        "CLAUDE_CONFIG_DIR": config_dir(spec),
     }
     fixed = {
         setting.name: setting.value if setting.value is not None else given[setting.name]

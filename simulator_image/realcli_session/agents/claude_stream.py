@@ -2,7 +2,8 @@
 
 A yield is a `result` with no user message left unread. The program echoes each message with its uuid at the moment it reads it
 (`isReplay`); a message given while it works is read with the next model call, one given during its last text starts the next
-response by itself, so the `result` in between is no yield.
+response by itself, so the `result` in between is no yield. Nor is the `result` of a response that the program began by itself
+(a wake-up it set): nothing was asked, so nothing is handed over.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ Heard = AgentEvent | Asked | Answered
 
 @dataclass
 class Conversation:
-    """The messages it was given and has not read yet."""
+    """The messages it was given and has not read yet, and whether it owes a hand-over."""
 
     unread: set[str] = field(default_factory=set)
+    owed: bool = False
 
     def sent(self, uuid: str) -> None:
         """A user message was written to it."""
         self.unread.add(uuid)
+        self.owed = True
 
     def hear(self, line: object) -> list[Heard]:
         """Read one parsed line. A line of an unknown kind says nothing."""
@@ -81,8 +84,9 @@ class Conversation:
         tokens = _tokens(line.get("usage"))
         if tokens is not None:
             heard.append(Usage(tokens))
-        if self.unread:
+        if self.unread or not self.owed:
             return heard
+        self.owed = False
         how, detail = _how(line)
         return [*heard, Yield(how, detail)]
 

@@ -73,8 +73,8 @@ class AgentSpec:
     """Reasoning effort (spec.agents[].options.effort), None: the program's default."""
     setup: OwnSetup | None = None
     program_dir: str = "/opt/realcli/agent"
-    state_dir: str = "/tmp/agent"
-    """Made by the program; its own configuration and transcripts go here and not into HOME. The model reads this path."""
+    state_dir: str = "/var/tmp/agent"
+    """The program's configuration and transcripts go here and not into HOME. The model reads this path."""
     uid: int | None = None
     gid: int | None = None
 
@@ -170,6 +170,10 @@ class SetupRefused(ValueError):
     """The user's own set-up cannot be installed; the message names the file or field, what is wrong, what to do."""
 
 
+class NotWorking(Exception):
+    """`send(mid_turn=True)` or `interrupt`: the agent has handed over already, so there is no response to reach."""
+
+
 class AgentUnresponsive(Exception):
     """The program did not answer a control request in time; the message says which one."""
 
@@ -202,10 +206,17 @@ class AgentAdapter(Protocol):
         """Typed events in order, ending with `Exit`. One consumer. Raises RunnerLost if the runner goes."""
 
     async def send(self, text: str, *, mid_turn: bool = False) -> None:
-        """Give the program a user message. `mid_turn`: while it works, it reads it with its next model call."""
+        """Give the program a user message. `mid_turn`: into the running response, it reads it with its next model call.
+
+        Raises NotWorking for a `mid_turn` message to an agent that has handed over. One that comes while the last text is being
+        written prolongs the response: no `Yield` comes before it was read.
+        """
 
     async def interrupt(self) -> None:
-        """Stop the running response. Returns when the program has taken it; a `Yield("interrupted")` follows."""
+        """Stop the running response and the command it waits for. Returns when both is done; a `Yield("interrupted")` follows.
+
+        Raises NotWorking if the agent has handed over.
+        """
 
     async def answer(
         self, request_id: str, decision: Decision, text: str = "", *, parts: Mapping[str, str] | None = None

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from realcli.ledger import events as ledger
 from realcli.wire.protocol import ErrorCode
+from realcli_session.agents import own_setup
 from realcli_session.agents.lines import LineSplitter, Oversize, Tail
 from realcli_session.agents.port import (
     AgentEvent,
@@ -65,9 +66,24 @@ class StdioProgram:
         """One line of JSON that the program printed."""
         raise NotImplementedError
 
+    async def _install(self, spec: AgentSpec, folder: str, extra: Mapping[str, bytes] | None = None) -> None:
+        """Make the program's configuration folder and put the user's own set-up in place; `extra`: more files of that folder."""
+        self._check(spec)
+        await own_setup.install(self._runner, spec, self.program, folder, extra or {})
+        if spec.setup is not None:
+            setup = spec.setup
+            names = [server.name for server in setup.mcp_servers]
+            event = ledger.AgentSetup(
+                digest=setup.digest,
+                files=own_setup.count(setup),
+                mcp_servers=names,
+                tool_images=list(setup.tool_images),
+                in_reach=list(setup.in_reach),
+            )
+            self._sink.emit("session", event)
+
     async def _spawn(self, spec: AgentSpec, argv: Sequence[str], env: Mapping[str, str]) -> None:
         """Start the program; `argv[0]` is its binary. Raises SpawnFailed where it cannot be started."""
-        self._check(spec)
         self._spec = spec
         digest = await self._digest(argv[0])
         self._binary = (argv[0], digest)
@@ -191,7 +207,7 @@ class StdioProgram:
             self._sink.emit("runner", ledger.Harness(path=path, sha256_before=before, sha256_after=after))
 
     async def _read(self, process: RemoteProcess) -> None:
-        """Everything the program prints, then its end. The only writer of the queue."""
+        """Everything the program prints, then its end."""
         lines = LineSplitter()
         reading = asyncio.create_task(self._read_lines(process, lines))
         ending = asyncio.create_task(process.wait())

@@ -14,7 +14,16 @@ import pytest
 from realcli.ledger.events import Event
 from realcli.ledger.writer import LedgerWriter
 from realcli_session.agents.claude_code import ClaudeCode
-from realcli_session.agents.port import AgentEvent, AgentSpec, AgentUnresponsive, Error, Exit, PermissionRequest, Yield
+from realcli_session.agents.port import (
+    AgentEvent,
+    AgentSpec,
+    AgentUnresponsive,
+    Error,
+    Exit,
+    NotWorking,
+    PermissionRequest,
+    Yield,
+)
 from realcli_session.runner.errors import RunnerLost, SpawnFailed
 from tests.integration.agents.conftest import start_runner
 
@@ -106,11 +115,13 @@ print("the end", end="")
 async def test_flood_of_events_is_bounded_and_hides_no_yield(rough: Begin) -> None:
     run = await rough("""
 ready()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
 for _ in range(30_000): say(type="assistant", parent_tool_use_id=None, message=dict(content=[dict(type="text", text="x")]))
 for _ in range(1_000): print("noise")
 result()
 """)
     await run.adapter.start(run.spec)
+    await run.adapter.send("go")
     assert await run.adapter.stop(grace=20) is not None
     heard = await run.all()
     assert len(heard) <= 10_200
@@ -173,6 +184,9 @@ async def test_control_request_after_the_end(rough: Begin) -> None:
     run = await rough("ready()")
     await run.adapter.start(run.spec)
     assert await run.all() == [Exit(0, None)]
+    with pytest.raises(NotWorking, match="handed over"):
+        await run.adapter.interrupt()
+    run.adapter._talk.owed = True
     with pytest.raises(AgentUnresponsive, match="has ended"):
         await run.adapter.interrupt()
 
