@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 DEFAULT_SOCKET: Final = "/run/realcli/session.sock"
 
 WINDOW: Final = 256 * 1024
@@ -49,6 +49,7 @@ class Op(StrEnum):
     SCAN = "scan"
     SNAPSHOT = "snapshot"
     UNPACK = "unpack"
+    RECORD = "record"
     EXIT = "exit"
 
 

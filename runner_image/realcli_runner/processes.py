@@ -11,6 +11,7 @@ import subprocess
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from realcli.wire.body import Fields
 from realcli.wire.frames import ProtocolError, encode
@@ -19,6 +20,7 @@ from realcli.wire.windows import ReceiveWindow, SendWindow
 from realcli_runner import procfs
 from realcli_runner.errors import Failure
 from realcli_runner.loop import READ, WRITE, Loop
+from realcli_runner.recorder import Recorder
 from realcli_runner.streams import Post, Stream
 
 REAP_AT_ONCE = 512
@@ -171,7 +173,8 @@ class Child:
 class Processes:
     """All of them."""
 
-    def __init__(self, loop: Loop, send: Post, congested: Congested, streams: dict[int, Stream]) -> None:
+    def __init__(self, loop: Loop, send: Post, congested: Congested, streams: dict[int, Stream], recorder: Recorder) -> None:
+        self._recorder = recorder
         self._loop = loop
         self._send = send
         self._congested = congested
@@ -190,6 +193,7 @@ class Processes:
         uid = fields.optional_integer("uid", 0, (1 << 32) - 2)
         gid = fields.optional_integer("gid", 0, (1 << 32) - 2)
         environ, cwd = fields.pairs("env"), fields.raw("cwd")
+        recorded = fields.flag("recorded")
         wants_input = fields.optional_integer("stdin", 1)
         numbers = (fields.integer("stdout", 1), fields.integer("stderr", 1))
         ends: list[int] = []
@@ -197,18 +201,8 @@ class Processes:
             for _ in range(3):
                 ends.extend(os.pipe2(os.O_CLOEXEC))
             stdin_read, stdin_write, stdout_read, stdout_write, stderr_read, stderr_write = ends
-            started = subprocess.Popen(
-                argv,
-                env=environ,
-                cwd=cwd,
-                stdin=stdin_read,
-                stdout=stdout_write,
-                stderr=stderr_write,
-                start_new_session=True,
-                user=uid,
-                group=gid if gid is not None else uid,
-                extra_groups=[] if uid is not None else None,
-            )
+            start = partial(_start, argv, environ, cwd, (stdin_read, stdout_write, stderr_write), uid, gid)
+            started = self._recorder.spawn(start, argv, cwd) if recorded and self._recorder.working else start()
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             for fd in ends:
                 os.close(fd)
@@ -287,6 +281,23 @@ class Processes:
         if to == "process":
             return _kill(pid, signum)
         return _kill(-pid, signum) if to == "group" else signal_session(pid, signum)
+
+
+def _start(
+    argv: list[bytes], environ: dict[bytes, bytes], cwd: bytes, streams: tuple[int, int, int], uid: int | None, gid: int | None
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        env=environ,
+        cwd=cwd,
+        stdin=streams[0],
+        stdout=streams[1],
+        stderr=streams[2],
+        start_new_session=True,
+        user=uid,
+        group=gid if gid is not None else uid,
+        extra_groups=[] if uid is not None else None,
+    )
 
 
 def _kill(pid: int, signum: int) -> int:

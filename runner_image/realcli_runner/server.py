@@ -17,10 +17,12 @@ from realcli.wire.frames import Frame, FrameDecoder, ProtocolError, encode
 from realcli.wire.protocol import MAX_IN_FLIGHT, ErrorCode, Kind, Op
 from realcli_runner import facts, procfs
 from realcli_runner.errors import Failure
+from realcli_runner.feed import Feed
 from realcli_runner.jobs import SENDING, TAKING, Jobs, refusal, reply
 from realcli_runner.loop import READ, WRITE, Loop
 from realcli_runner.processes import Processes, signal_pid
 from realcli_runner.quiesce import others
+from realcli_runner.recorder import Recorder
 from realcli_runner.streams import Inlet, Outlet, Stream
 from realcli_runner.walking import Territory
 
@@ -49,7 +51,9 @@ class Server:
         self._gone = False
         self._more_to_reap = False
         self._them = others()
-        self._processes = Processes(self._loop, self._send, self._congested, self._streams)
+        self._recorder = Recorder()
+        self._feed: Feed | None = None
+        self._processes = Processes(self._loop, self._send, self._congested, self._streams, self._recorder)
         self._jobs = Jobs(territory, self._them, self._post_frame)
 
     def serve(self) -> None:
@@ -117,6 +121,8 @@ class Server:
         if self._was_congested and self._out_size <= LOW_WATER:
             self._was_congested = False
             self._processes.resume()
+            if self._feed is not None:
+                self._feed.consider()
 
     def _send(self, frame: bytes) -> None:
         if not self._gone:
@@ -176,7 +182,7 @@ class Server:
 
     def _open_streams(self, op: Op, fields: Fields) -> None:
         """Stream numbers rise, so that a late frame for a closed stream is never taken for one of another stream."""
-        names = ("stdin", "stdout", "stderr") if op is Op.SPAWN else ("stream",) if op in SENDING | TAKING else ()
+        names = ("stdin", "stdout", "stderr") if op is Op.SPAWN else ("stream",) if op in SENDING | TAKING | {Op.RECORD} else ()
         for name in names:
             number = fields.optional_integer(name, self._last_stream + 1, (1 << 53) - 1)
             if number is not None:
@@ -197,6 +203,8 @@ class Server:
             answer = {"count": self._processes.signal(fields.integer("process"), _signum(fields), _target(fields))}
         elif op is Op.SIGNAL_PID:
             answer = {"count": self._signal_pid(fields)}
+        elif op is Op.RECORD:
+            answer = self._record(fields)
         elif op is Op.EXIT:
             self._closing = True
         self._send(reply(number, answer))
@@ -214,6 +222,17 @@ class Server:
         self._in_flight -= 1
         self._quiescing -= op is Op.QUIESCE
         del self._streams[stream_number]
+
+    def _record(self, fields: Fields) -> dict[str, Any]:
+        """Have commands recorded from the next recorded spawn on; the stream stays open as long as the connection."""
+        number = fields.integer("stream")
+        feed = Feed(number, self._send, self._loop.post, self._congested)
+        refused = self._recorder.start(feed)
+        if refused is None:
+            self._feed = self._streams[number] = feed
+        else:
+            self._send(encode({"t": Kind.END, "s": number}))
+        return {"works": refused is None, "why": refused or ""}
 
     def _signal_pid(self, fields: Fields) -> int:
         pid = fields.integer("pid", 2)

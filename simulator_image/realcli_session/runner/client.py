@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from realcli.wire.body import Fields, wire_bytes
@@ -20,6 +20,8 @@ from realcli_session.runner.port import (
     Path,
     ProcInfo,
     QuiesceReport,
+    Recorded,
+    Recording,
     RestoreReport,
     ScanResult,
     SignalTarget,
@@ -75,6 +77,7 @@ class RunnerClient:
         uid: int | None = None,
         gid: int | None = None,
         stdin: bool = False,
+        recorded: bool = True,
     ) -> Process:
         """See RunnerPort."""
         connection = self._connection
@@ -87,6 +90,7 @@ class RunnerClient:
             "cwd": _raw(cwd),
             "uid": uid,
             "gid": gid,
+            "recorded": recorded,
             "stdin": feed.number if feed is not None else None,
             "stdout": process.stdout.number,
             "stderr": process.stderr.number,
@@ -117,9 +121,10 @@ class RunnerClient:
         input: bytes = b"",
         seconds: float,
         output_limit: int = 1 << 20,
+        recorded: bool = False,
     ) -> Completed:
         """See RunnerPort."""
-        process = await self.spawn(argv, env=env, cwd=cwd, uid=uid, gid=gid, stdin=True)
+        process = await self.spawn(argv, env=env, cwd=cwd, uid=uid, gid=gid, stdin=True, recorded=recorded)
         stdout, stderr = _Kept(output_limit), _Kept(output_limit)
         readers = [
             asyncio.create_task(stdout.take(process.stdout)),
@@ -169,6 +174,32 @@ class RunnerClient:
         fields = await self._receive(Op.QUIESCE, {"grace": grace, "kill": kill}, found, extra=grace + kill)
         with self._connection.believing():
             return rows.quiesce(fields, found.rows)
+
+    async def record(self) -> Recording:
+        """See RunnerPort."""
+        connection = self._connection
+        connection.check()
+        stream = connection.open_in()
+        number, answer = connection.request(Op.RECORD, {"stream": stream.number})  # the stream outlives the answer
+        try:
+            fields = await connection.answer(number, answer, Op.RECORD)
+        except RunnerError:
+            connection.forget(stream)
+            raise
+        with connection.believing():
+            works, why = fields.flag("works"), fields.text("why")
+        return Recording(works, why, self._commands(stream))
+
+    async def _commands(self, stream: InStream) -> AsyncIterator[Recorded]:
+        rest = b""
+        while chunk := await stream.read():
+            with self._connection.believing():
+                *lines, rest = (rest + chunk).split(b"\n")
+                if len(rest) > rows.MAX_LINE:
+                    raise ProtocolError("a recorded command is too long")
+                found = [rows.recorded(line) for line in lines]
+            for row in found:
+                yield row
 
     # -- files ---------------------------------------------------------------------------------------------------------
 

@@ -150,6 +150,49 @@ class Completed:
     truncated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class CommandRow:
+    """A program that was executed. `id` rises in the order of execution; `parent` is that of the nearest recorded ancestor."""
+
+    id: int
+    pid: int
+    parent: int | None
+    argv: tuple[str, ...]
+    cut: bool
+    cwd: str
+    path: str
+    """"" where the kernel does not show it: a program that the session started itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEndRow:
+    """It ended; both None where the kernel does not say how. Programs that replaced each other in one process end together."""
+
+    id: int
+    code: int | None
+    signal: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GapRow:
+    """So many rows are missing here."""
+
+    count: int
+    why: str
+
+
+Recorded = CommandRow | CommandEndRow | GapRow
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The record of commands: whether there is one, if not why, and its rows until the runner is gone (RunnerLost)."""
+
+    works: bool
+    why: str
+    rows: AsyncIterator[Recorded]
+
+
 class ByteSink(Protocol):
     """Where a snapshot goes. Awaiting `write` is the back-pressure."""
 
@@ -243,8 +286,11 @@ class RunnerPort(Protocol):
         uid: int | None = None,
         gid: int | None = None,
         stdin: bool = False,
+        recorded: bool = True,
     ) -> RemoteProcess:
         """Start a program as leader of a session of its own.
+
+        `recorded`: it is the agent's, so it and its descendants stand in the record of commands (see `record`).
 
         `env` is the whole environment; a program without a slash is looked up in its PATH. With `uid` the supplementary
         groups are dropped and `gid` defaults to `uid`. Without `stdin` it reads end of file. Raises `SpawnFailed`.
@@ -261,9 +307,11 @@ class RunnerPort(Protocol):
         input: bytes = b"",
         seconds: float,
         output_limit: int = 1 << 20,
+        recorded: bool = False,
     ) -> Completed:
         """Spawn, feed, collect, wait. After `seconds` its whole session is killed and TimeoutError raised.
 
+        Not `recorded` by default: a helper of the session's, not the agent's deed.
         Returns when the leader has ended; output of background processes that hold the streams is not waited for longer
         than one second.
         """
@@ -278,6 +326,13 @@ class RunnerPort(Protocol):
         """SIGTERM to all, at most `grace` seconds, then SIGKILL until nothing is left, at most `kill` seconds.
 
         Spawning is refused meanwhile and possible again afterwards.
+        """
+
+    async def record(self) -> Recording:
+        """Have the commands of every program that is spawned from now on (with `recorded`) written down, as far as it works here.
+
+        Once per runner, before anything of the agent runs. It sets no_new_privs for those programs: setuid programs do not
+        work in them. Where it does not work the answer says why, and nothing is changed.
         """
 
     async def put_file(

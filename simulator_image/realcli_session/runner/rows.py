@@ -6,9 +6,22 @@ import json
 import os
 from typing import Any, Literal, cast
 
+from realcli.wire import body
 from realcli.wire.body import BadBody, Fields, plain_bytes
 from realcli.wire.frames import ProtocolError
-from realcli_session.runner.port import EntryKind, Hello, ProcInfo, QuiesceReport, ScanEntry, ScanResult, SnapshotReport
+from realcli_session.runner.port import (
+    CommandEndRow,
+    CommandRow,
+    EntryKind,
+    GapRow,
+    Hello,
+    ProcInfo,
+    QuiesceReport,
+    Recorded,
+    ScanEntry,
+    ScanResult,
+    SnapshotReport,
+)
 
 MAX_LINE = 1 << 20
 MAX_LINES_BYTES = 128 << 20
@@ -137,5 +150,27 @@ def snapshot(fields: Fields) -> SnapshotReport:
     )
 
 
+def recorded(line: bytes) -> Recorded:
+    """A row of the record of commands."""
+    fields = Fields(body.load(line))
+    kind = fields.text("k")
+    if kind == "gap":
+        return GapRow(fields.integer("count", 1), fields.text("why"))
+    number = fields.integer("id", 1)
+    if kind == "end":
+        return CommandEndRow(number, fields.optional_integer("code", 0, 255), fields.optional_integer("signal", 1, 127))
+    if kind != "cmd":
+        raise BadBody(f"k: {kind[:40]!r} is not known")
+    return CommandRow(
+        id=number,
+        pid=fields.integer("pid", 1),
+        parent=fields.optional_integer("parent", 1),
+        argv=tuple(_printable(item) for item in fields.items("argv")),
+        cut=fields.flag("cut"),
+        cwd=_printable(fields.raw("cwd")),
+        path=_printable(fields.raw("path")),
+    )
+
+
 def _printable(value: Any) -> str:
-    return plain_bytes(value, "name").decode("utf-8", "backslashreplace")
+    return (value if isinstance(value, bytes) else plain_bytes(value, "name")).decode("utf-8", "backslashreplace")
