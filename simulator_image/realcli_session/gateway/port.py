@@ -75,6 +75,8 @@ class PlainAnswer:
     status: int | None
     model: str | None
     message: str
+    final: bool = False
+    """Asking again would end the same way, though there was no HTTP answer to go by."""
 
 
 class GatewayPort(Protocol):

@@ -121,7 +121,8 @@ class Upstream:
             if not (isinstance(answer, Whole) and answer.status == 400):
                 break
         if not isinstance(answer, Whole):
-            return PlainAnswer(False, None, None, answer.message if isinstance(answer, NoAnswer) else "streamed unasked")
+            message, final = (answer.message, answer.final) if isinstance(answer, NoAnswer) else ("streamed unasked", True)
+            return PlainAnswer(False, None, None, message, final)
         text = answer.body.decode("utf-8", "replace")
         if answer.status != 200:
             return PlainAnswer(False, answer.status, None, text[:2000])

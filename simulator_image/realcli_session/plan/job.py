@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import TextIO
 from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
+from realcli.api.models import Api, Endpoint
 from realcli.api.plan import PLAN_BEGIN, PLAN_END, Deviation, Lock, SetupLock, encode_plan, plan_of
 from realcli.api.termination import Result, Termination
 from realcli.benchmark.models import INDEX_KEY, Index
@@ -30,7 +32,8 @@ from realcli.storage.port import (
 )
 from realcli_session.agents.registry import adapter_class
 from realcli_session.inputs import benchmark_store
-from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock
+from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, with_answers
+from realcli_session.plan.probing import USER_KEY, Finding, Target, apis_used, key_name, probe_all, targets_of, user_endpoint
 from realcli_session.plan.setups import SetupProblem, pin
 from realcli_session.plan.storage_check import check_storage
 from realcli_session.settings import ALLOW_LOOPBACK
@@ -91,8 +94,10 @@ def plan(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig
             f"realcli/{version('realcli')}",
             _now(),
             setups=setups,
+            visible=_visible,
             allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
         )
+        lock = with_answers(lock, _answers(request, environ))
         store.put_once(SweepPaths(root).lock, lock.canonical())
     except StorageRefused as error:
         raise Refusal("StorageRefused", str(error)) from error
@@ -188,24 +193,57 @@ def _planned(store: ObjectStore, key: str, uid: str) -> tuple[Lock, str] | None:
     return lock, sha256_digest(stored)
 
 
+def _visible(program: str) -> str:
+    return adapter_class(program).visible_text
+
+
+def _answers(request: PlanRequest, environ: Mapping[str, str]) -> dict[tuple[str, Api], str | None]:
+    """Which id answers for each (model, API) that a configuration uses. Raises Refusal."""
+    targets = list(targets_of(request.spec, environ))
+    findings = _ask(targets, request.platform.cluster_domain, environ.get(ALLOW_LOOPBACK) == "1")
+    problems = [finding for finding in findings if finding.problem is not None]
+    if problems:
+        reason = "ProviderUnavailable" if all(finding.passing for finding in problems) else "ConfigurationError"
+        raise Refusal(reason, "\n".join(str(finding.problem) for finding in problems))
+    return {
+        (target.name, target.api): finding.model
+        for target, finding in zip(targets, findings, strict=True)
+        if target.name is not None
+    }
+
+
+def _ask(targets: list[Target], cluster_domain: str, allow_loopback: bool) -> list[Finding]:
+    return asyncio.run(probe_all(targets, cluster_domain=cluster_domain, allow_loopback=allow_loopback))
+
+
 def _check_keys(request: PlanRequest, environ: Mapping[str, str]) -> None:
-    """Every model's key is there as REALCLI_KEY_<model index>_<API>; a blank one would fail in the first trial only."""
+    """Every key is there as REALCLI_KEY_<model index>_<API>; a blank one would fail in the first trial only."""
+    used = apis_used(request.spec)
     for index, model in enumerate(request.spec.models):
-        if model.endpoints.anthropic is None:
-            continue
-        name, ref = f"REALCLI_KEY_{index}_ANTHROPIC", model.endpoints.anthropic.api_key.secret_ref
-        key = environ.get(name)
-        if key is not None and (not key.isascii() or not key or any(c.isspace() for c in key)):
-            raise ConfigurationRefused(
-                f"spec.models[{model.name}].endpoints.anthropic.apiKey: key {ref.key} of Secret {ref.name} is empty or holds "
-                "characters that no HTTP header may hold (a line end?); correct the Secret"
-            )
-        if key is not None and len(key) < MIN_SECRET:
-            raise ConfigurationRefused(
-                f"spec.models[{model.name}].endpoints.anthropic.apiKey: key {ref.key} of Secret {ref.name} has {len(key)} "
-                f"characters; at least {MIN_SECRET} are needed to redact it from the evidence without harm to innocent text: "
-                "use a longer key"
-            )
+        for api, endpoint in model.endpoints.given:
+            if api not in used and key_name(index, api) not in environ:
+                continue
+            _check_key(environ, key_name(index, api), f"spec.models[{model.name}].endpoints.{api}", endpoint)
+    user = user_endpoint(request.spec)
+    if user is not None:
+        api, endpoint = user
+        _check_key(environ, USER_KEY, f"spec.simulatedUser.model.endpoints.{api}", endpoint)
+
+
+def _check_key(environ: Mapping[str, str], name: str, field: str, endpoint: Endpoint) -> None:
+    key, ref = environ.get(name), endpoint.api_key.secret_ref
+    where = f"{field}.apiKey: key {ref.key} of Secret {ref.name}"
+    if key is None:
+        raise ConfigurationRefused(f"{where} was not given to this program as {name}; the operator and this image must match")
+    if not key.isascii() or not key or any(c.isspace() for c in key):
+        raise ConfigurationRefused(
+            f"{where} is empty or holds characters that no HTTP header may hold (a line end?); correct the Secret"
+        )
+    if len(key) < MIN_SECRET:
+        raise ConfigurationRefused(
+            f"{where} has {len(key)} characters; at least {MIN_SECRET} are needed to redact it from the evidence without harm "
+            "to innocent text: use a longer key"
+        )
 
 
 def _encoded(lock: Lock, root: str, digest: str) -> str:

@@ -7,7 +7,7 @@ from typing import cast
 
 from realcli.api.agents import PROGRAMS, Agent, Program
 from realcli.api.base import Frozen, canonical_json, seconds, sha256_digest
-from realcli.api.models import Api, InsecureHttp, Model
+from realcli.api.models import Api, Endpoint, InsecureHttp, Model
 from realcli.api.plan import (
     BenchmarkLock,
     ConfigurationLock,
@@ -18,7 +18,7 @@ from realcli.api.plan import (
     SweepIdentity,
     TaskLock,
 )
-from realcli.api.sweep import SweepSpec
+from realcli.api.sweep import SweepSpec, UserMode
 from realcli.benchmark.models import Index, IndexTask
 from realcli_session.gateway.config import EndpointRefused, check_endpoint
 from realcli_session.plan.setups import warnings as setup_warnings
@@ -49,11 +49,13 @@ def build_lock(
     created_at: str,
     *,
     setups: Mapping[str, SetupLock] | None = None,
+    visible: Callable[[str], str] = lambda _: "",
     allow_loopback: bool = False,
 ) -> Lock:
     """The lock, or ConfigurationRefused with every problem.
 
-    `deviations(program)`: what its adapter sets differently; `setups`: the pinned set-up of an agent, by its name.
+    `deviations(program)`: what its adapter sets differently; `visible(program)`: which of its texts a user sees; `setups`: the
+    pinned set-up of an agent, by its name.
     """
     problems = list(_problems(request, index, allow_loopback))
     if problems:
@@ -69,7 +71,7 @@ def build_lock(
         tasks=[_task(task, spec, verifier_version) for task in sorted(index.tasks, key=lambda t: t.name)],
         configurations=sorted(
             (
-                _configuration(a, m, of_program[a.resolved_program], (setups or {}).get(a.name))
+                _configuration(a, m, of_program[a.resolved_program], (setups or {}).get(a.name), visible(a.resolved_program))
                 for a in spec.agents
                 for m in spec.models
             ),
@@ -102,7 +104,23 @@ def _task(task: IndexTask, spec: SweepSpec, verifier_version: str) -> TaskLock:
     )
 
 
-def _configuration(agent: Agent, model: Model, deviations: list[Deviation], setup: SetupLock | None) -> ConfigurationLock:
+def with_answers(lock: Lock, answers: Mapping[tuple[str, Api], str | None]) -> Lock:
+    """The lock with the id that answered each (model, API)'s test request. None: the answer named none."""
+    made = [c.model_copy(update={"resolved_model": answers.get((c.model, c.api))}) for c in lock.configurations]
+    warnings = list(lock.warnings)
+    for (name, api), answered in sorted(answers.items()):
+        asked = next(model.model for model in lock.spec.models if model.name == name)
+        where = f"models[{name}].endpoints.{api}"
+        if answered is None:
+            warnings.append(f"{where}: its answers name no model; whether it stays the same cannot be seen")
+        elif answered != asked:
+            warnings.append(f"{where}: asked for {asked}, answers as {answered}; the sweep expects that id")
+    return lock.model_copy(update={"configurations": made, "warnings": warnings})
+
+
+def _configuration(
+    agent: Agent, model: Model, deviations: list[Deviation], setup: SetupLock | None, visible: str
+) -> ConfigurationLock:
     program = agent.resolved_program
     settings = {
         "program": program,
@@ -110,6 +128,7 @@ def _configuration(agent: Agent, model: Model, deviations: list[Deviation], setu
         "permissions": agent.permissions.value,
         "model": model.model,
         "effort": agent.options.effort,
+        "visible": visible,
         "setup": None if setup is None else setup.digest,
         "deviations": [d.dump() for d in deviations],
     }
@@ -121,6 +140,7 @@ def _configuration(agent: Agent, model: Model, deviations: list[Deviation], setu
         agent_version=agent.resolved_version,
         permissions=agent.permissions.value,
         effort=agent.options.effort,
+        visible_text=visible,
         setup=setup,
         model=model.name,
         model_id=model.model,
@@ -148,6 +168,9 @@ def _problems(request: PlanRequest, index: Index, allow_loopback: bool) -> Itera
         yield from _agent_problems(agent, request.platform, index)
     for model in spec.models:
         yield from _model_problems(model, spec.agents, request.platform, allow_loopback)
+        if spec.limits.trial_budget is not None and model.prices is None:
+            yield f"spec.models[{model.name}].prices is missing; limits.trialBudget cannot be counted without prices"
+    yield from _user_problems(spec, request.platform, allow_loopback)
     size = len(index.tasks) * spec.repeats * len(spec.agents) * len(spec.models) * len(spec.modes)
     if size > MAX_ORDINALS:
         yield f"spec: {size} trials; at most {MAX_ORDINALS} have a five-digit ordinal: split the sweep"
@@ -162,6 +185,10 @@ def _agent_problems(agent: Agent, platform: Platform, index: Index) -> Iterator[
     if f"{program}/{agent.resolved_version}" not in platform.images.agents:
         known = ", ".join(sorted(platform.images.agents)) or "none"
         yield f"{field}.version: the operator has no image of {program} {agent.resolved_version}; it has {known}"
+    if agent.permissions not in PROGRAMS[program].permissions:
+        yield f"{field}.permissions: {program} knows {' and '.join(PROGRAMS[program].permissions)}, not {agent.permissions}"
+    if agent.options.effort is not None and program == "terminus-2":
+        yield f"{field}.options.effort: terminus-2 has no such option; leave it out"
     for task in index.tasks:
         if task.libc not in LIBC_OF[program]:
             yield (
@@ -173,21 +200,38 @@ def _agent_problems(agent: Agent, platform: Platform, index: Index) -> Iterator[
 def _model_problems(model: Model, agents: list[Agent], platform: Platform, allow_loopback: bool) -> Iterator[str]:
     for agent in agents:
         api = API_OF.get(agent.resolved_program)
-        if api is not None and getattr(model.endpoints, api) is None:
+        if api is not None and model.endpoints.of(api) is None:
             yield f"spec.models[{model.name}].endpoints.{api} is missing; agent {agent.name} speaks no other API"
-    for api in sorted(set(API_OF.values())):
-        endpoint = getattr(model.endpoints, api)
-        if endpoint is None:
-            continue
-        try:
-            check_endpoint(
-                endpoint.url,
-                insecure_http=endpoint.insecure_http is InsecureHttp.IN_CLUSTER,
-                cluster_domain=platform.cluster_domain,
-                allow_loopback=allow_loopback,
-            )
-        except EndpointRefused as error:
-            yield f"spec.models[{model.name}].endpoints.{api}.url: {error}"
+    for api, endpoint in model.endpoints.given:
+        yield from _endpoint_problems(f"spec.models[{model.name}]", api, endpoint, platform, allow_loopback)
+
+
+def _user_problems(spec: SweepSpec, platform: Platform, allow_loopback: bool) -> Iterator[str]:
+    user = spec.simulated_user
+    if user.mode is not UserMode.MODEL:
+        return
+    if user.model is None:
+        yield "spec.simulatedUser.model is missing; mode Model needs one (or use mode Canonical)"
+        return
+    given = [(api, endpoint) for api, endpoint in user.model.endpoints.given if api in ("anthropic", "chat")]
+    if not given:
+        yield "spec.simulatedUser.model.endpoints: neither chat nor anthropic; the simulated user speaks no other API"
+    for api, endpoint in given:
+        yield from _endpoint_problems("spec.simulatedUser.model", api, endpoint, platform, allow_loopback)
+
+
+def _endpoint_problems(where: str, api: Api, endpoint: Endpoint, platform: Platform, allow_loopback: bool) -> Iterator[str]:
+    try:
+        check_endpoint(
+            endpoint.url,
+            insecure_http=endpoint.insecure_http is InsecureHttp.IN_CLUSTER,
+            cluster_domain=platform.cluster_domain,
+            allow_loopback=allow_loopback,
+        )
+    except EndpointRefused as error:
+        yield f"{where}.endpoints.{api}.url: {error}"
+    if api == "anthropic" and endpoint.url.rstrip("/").endswith("/v1"):
+        yield f"{where}.endpoints.anthropic.url: {endpoint.url} ends with /v1; give the base URL without it"
 
 
 def _twice(field: str, names: list[str]) -> Iterator[str]:

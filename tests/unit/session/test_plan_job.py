@@ -17,6 +17,7 @@ from realcli.storage.port import AlreadyStored, ObjectStore
 from realcli_session.plan import job
 from realcli_session.plan.job import run
 from realcli_session.plan.lock import PlanRequest
+from realcli_session.plan.probing import Finding
 from realcli_session.plan.storage_check import check_storage
 
 ROOT = "pre/sweeps/audits/first-0123abcd"
@@ -25,11 +26,17 @@ ROOT = "pre/sweeps/audits/first-0123abcd"
 @pytest.fixture(autouse=True)
 def _adapter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "_deviations", lambda program: ())
+    monkeypatch.setattr(job, "_visible", lambda program: "")
+    monkeypatch.setattr(job, "_ask", lambda targets, *_: [Finding(target.model, None, passing=False) for target in targets])
 
 
 def plan(directory: Path, request: PlanRequest, **environ: str) -> tuple[Termination, str]:
     out = io.StringIO()
-    variables = {"REALCLI_STORAGE": json.dumps({"directory": str(directory)}), "REALCLI_SWEEP": request.canonical().decode()}
+    variables = {
+        "REALCLI_STORAGE": json.dumps({"directory": str(directory)}),
+        "REALCLI_SWEEP": request.canonical().decode(),
+        "REALCLI_KEY_0_ANTHROPIC": "sk-some-key",
+    }
     return run(variables | environ, out, io.StringIO()), out.getvalue()
 
 

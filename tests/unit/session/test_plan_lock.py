@@ -8,7 +8,7 @@ import pytest
 
 from realcli.api.base import sha256_digest
 from realcli.api.plan import Deviation, Lock, plan_of
-from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock
+from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, with_answers
 
 DIGEST = sha256_digest(b"index")
 DEVIATION = Deviation(program="claude-code", setting="DISABLE_AUTOUPDATER", value="1", reason="pinned version")
@@ -85,6 +85,34 @@ REFUSALS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "http without leave": (http("http://litellm.llm.svc:4000"), {}, r"endpoints\.anthropic\.url: .*insecureHttp"),
     "http to the outside": (http("http://api.example.com", insecureHttp="InCluster"), {}, r"not a Service of this cluster"),
+    "an Anthropic endpoint with /v1": (http("https://api.example.com/v1/"), {}, r"url: .* ends with /v1"),
+    "an API no endpoint speaks": (
+        {"agents": [{"name": "claude-code"}, {"name": "codex"}]},
+        {},
+        r"spec\.models\[sonnet\]\.endpoints\.responses is missing; agent codex speaks no other API",
+    ),
+    "a budget without prices": (
+        {"limits": {"trialBudget": {"usd": "5"}}},
+        {},
+        r"spec\.models\[sonnet\]\.prices is missing; limits\.trialBudget",
+    ),
+    "a user without a model": ({"simulatedUser": {"mode": "Model"}}, {}, r"spec\.simulatedUser\.model is missing"),
+    "a user that speaks another API": (
+        {"simulatedUser": {"mode": "Model", "model": {"model": "u", "endpoints": {"responses": http("https://x")["models"][0][
+            "endpoints"]["anthropic"]}}}},
+        {},
+        r"simulatedUser\.model\.endpoints: neither chat nor anthropic",
+    ),
+    "a permission mode the program lacks": (
+        {"agents": [{"name": "terminus-2", "permissions": "Ask"}]},
+        {},
+        r"spec\.agents\[terminus-2\]\.permissions: terminus-2 knows Bypass, not Ask",
+    ),
+    "an option the program lacks": (
+        {"agents": [{"name": "terminus-2", "options": {"effort": "high"}}]},
+        {},
+        r"spec\.agents\[terminus-2\]\.options\.effort",
+    ),
     "an agent twice": ({"agents": [{"name": "claude-code"}, {"name": "claude-code"}]}, {}, r"'claude-code' stands twice"),
     "a mode twice": ({"modes": ["EXEC", "EXEC"]}, {}, r"spec\.modes: 'EXEC' stands twice"),
     "more trials than ordinals": (
@@ -113,3 +141,13 @@ def test_every_problem_is_said_at_once(build: Any) -> None:
 
 def test_http_in_the_cluster_is_allowed_when_asked_for(build: Any) -> None:
     assert lock(build.request(**http("http://model.demo.svc:80", insecureHttp="InCluster")), build.index()).configurations
+
+
+def test_the_id_that_answered_stands_in_the_lock(build: Any) -> None:
+    made = lock(build.request(models=models("m", "n")), build.index())
+    told = with_answers(made, {("m", "anthropic"): "id-m-20260101", ("n", "anthropic"): None})
+    assert [c.resolved_model for c in told.configurations] == ["id-m-20260101", None]
+    said = [warning for warning in told.warnings if warning not in made.warnings]
+    assert said[0].startswith("models[m].endpoints.anthropic: asked for id-m, answers as id-m-20260101")
+    assert said[1].startswith("models[n].endpoints.anthropic: its answers name no model")
+    assert with_answers(made, {("m", "anthropic"): "id-m", ("n", "anthropic"): "id-n"}).warnings == made.warnings

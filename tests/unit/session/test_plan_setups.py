@@ -18,6 +18,7 @@ from realcli.api.termination import Result
 from realcli.storage.local import LocalStore
 from realcli.storage.port import NotFound
 from realcli_session.plan import job
+from realcli_session.plan.probing import Finding
 from realcli_session.plan.setups import MAX_BYTES, SetupProblem, members_of, pin, unpacked, warnings
 
 ITEMS = [{"key": "rules", "path": "CLAUDE.md", "root": "Work"}, {"key": "hook", "path": "hooks/check.sh"}]
@@ -153,6 +154,8 @@ def test_the_plan_stores_the_archive_and_names_it_in_the_lock(
     tmp_path: Path, mounted: Path, build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "_deviations", lambda program: ())
+    monkeypatch.setattr(job, "_visible", lambda program: "")
+    monkeypatch.setattr(job, "_ask", lambda targets, *_: [Finding("m", None, passing=False) for _ in targets])
     store = LocalStore(tmp_path / "store")
     store.put_once("benchmarks/mini/1.0.0/index.json", build.index().canonical())
     plain = build.request()
@@ -161,7 +164,8 @@ def test_the_plan_stores_the_archive_and_names_it_in_the_lock(
     (tmp_path / "setup").mkdir()
     mounted.rename(tmp_path / "setup" / "0")
     variables = {"REALCLI_STORAGE": json.dumps({"directory": str(tmp_path / "store")}), "REALCLI_SETUP": str(tmp_path / "setup")}
-    message = job.run(variables | {"REALCLI_SWEEP": request.canonical().decode()}, io.StringIO(), io.StringIO())
+    variables |= {"REALCLI_SWEEP": request.canonical().decode(), "REALCLI_KEY_0_ANTHROPIC": "sk-some-key"}
+    message = job.run(variables, io.StringIO(), io.StringIO())
     assert message.result is Result.PLANNED, message.message
     root = "pre/sweeps/audits/first-0123abcd"
     setup = Lock.model_validate_json(store.get(f"{root}/sweep.json")).configurations[0].setup
