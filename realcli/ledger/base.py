@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+import math
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
 from realcli.api.base import Frozen, Hex64
 
@@ -12,6 +13,7 @@ SCHEMA_VERSION = 1
 INLINE_TEXT = 65_536  # bytes of UTF-8 that may stand in a line
 PLAIN_TEXT = 8_192  # characters of a text that has no blob form: names, ids, paths
 MAX_LINE = 1 << 20
+MAX_DEPTH = 64  # lists and objects in each other; ours are 5 deep
 ZERO_HASH = "0" * 64
 
 Actor = Literal["session", "user", "agent", "gateway", "runner"]
@@ -24,8 +26,24 @@ class BlobRef(Frozen):
     size: int  # bytes
 
 
+def writable(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """A value parsed from an agent's JSON, as one that can be written: NaN and Infinity (which Python's parser takes) become
+    texts, what is nested deeper than `MAX_DEPTH` is left out."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list | dict) and not depth:
+        return f"[… {len(value)} members nested deeper than {MAX_DEPTH}]"
+    if isinstance(value, list):
+        return [writable(item, depth - 1) for item in value]
+    if isinstance(value, dict):
+        return {key: writable(item, depth - 1) for key, item in value.items()}
+    return value
+
+
 Text = str | BlobRef
-Json = Annotated[BlobRef | JsonValue, Field(union_mode="left_to_right")]  # in this order: a reference is an object too
+Json = Annotated[  # in this order: a reference is an object too
+    BlobRef | JsonValue, Field(union_mode="left_to_right"), BeforeValidator(writable)
+]
 Refs = list[BlobRef] | BlobRef  # a blob of the list's JSON where it is long: a turn adds two messages
 
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
 import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from types import UnionType
-from typing import Any, Protocol, Union, get_args, get_origin
+from typing import Any, AnyStr, Protocol, Union, get_args, get_origin
 from urllib.parse import quote
 
 from pydantic import JsonValue
@@ -30,6 +32,7 @@ SEGMENT_BYTES = 4 << 20
 SEGMENT_SECONDS = 30.0
 REDACTED = "[redacted]"
 MIN_SECRET = 8  # characters; a shorter one stands in too many innocent texts
+MANY, MANY_TEXT = 64, 256  # members kept, and characters of each, where a list or an object is longer than a text may be
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -66,28 +69,42 @@ class Redactor:
     """Replaces secrets by value: as they are, and in the forms an error page or a proxy may repeat them in.
 
     Those are JSON strings (with "/" escaped or not), URL encoding, hex, and base64 at every offset, so also inside "user:key".
+    A secret that was split over two writes goes too: its end at the start of a text, its begin at the end of one, from
+    `MIN_SECRET` characters on.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = {form for secret in secrets if len(secret) >= MIN_SECRET for form in _forms(secret)}
         self._secrets = sorted(forms, key=len, reverse=True)
+        self._encoded = [secret.encode("utf-8", "surrogatepass") for secret in self._secrets]
 
     def text(self, text: str) -> str:
         """The text without secrets and without lone surrogates (they have no UTF-8 form)."""
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
+        for secret in self._secrets:
+            start, end = _inner(text, secret)
+            if (start, end) != (0, len(text)):
+                text = REDACTED * (start > 0) + text[start:end] + REDACTED * (end < len(text))
         return _SURROGATES.sub("\ufffd", text)
 
     def data(self, data: bytes) -> bytes:
         """The bytes without secrets."""
-        for secret in self._secrets:
-            data = data.replace(secret.encode(), REDACTED.encode())
+        mark = REDACTED.encode()
+        for secret in self._encoded:
+            data = data.replace(secret, mark)
+        for secret in self._encoded:
+            start, end = _inner(data, secret)
+            if (start, end) != (0, len(data)):
+                data = mark * (start > 0) + data[start:end] + mark * (end < len(data))
         return data
 
     def value(self, value: JsonValue) -> JsonValue:
-        """A JSON value without secrets, keys included."""
+        """A JSON value without secrets, keys included. NaN and Infinity, which have no JSON form, become texts."""
         if isinstance(value, str):
             return self.text(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)
         if isinstance(value, list):
             return [self.value(item) for item in value]
         if isinstance(value, dict):
@@ -105,6 +122,18 @@ def _forms(secret: str) -> Iterator[str]:
         code = base64.b64encode(bytes(before) + raw)
         inner = code[-(-8 * before // 6) : (before + len(raw)) * 8 // 6].decode()
         yield from (inner, inner.replace("+", "-").replace("/", "_"))
+
+
+def _inner(text: AnyStr, secret: AnyStr) -> tuple[int, int]:
+    """The part of a text between a secret's end that it begins with and a secret's begin that it ends with."""
+    start, end = 0, len(text)
+    found = text.rfind(secret[-MIN_SECRET:], 0, len(secret) - 1)
+    if found >= 0 and secret.endswith(text[: found + MIN_SECRET]):
+        start = found + MIN_SECRET
+    found = text.find(secret[:MIN_SECRET], max(start, len(text) - len(secret) + 1))
+    if found >= 0 and secret.startswith(text[found:]):
+        end = found
+    return start, end
 
 
 class LedgerWriter:
@@ -143,7 +172,7 @@ class LedgerWriter:
         self._closed = False
         self._ready: list[Path] = []  # closed segments and blobs not taken by `take`
         self._written = 0
-        self._blobs: set[str] = set()
+        self._blobs: set[bytes] = set()  # digests
         self.turn = 0
         self.exchange = 0
 
@@ -208,14 +237,14 @@ class LedgerWriter:
     def blob(self, data: bytes) -> BlobRef:
         """Store bytes once by digest (of the redacted form)."""
         data = self._redact.data(data)
-        digest = hashlib.sha256(data).hexdigest()
-        if digest not in self._blobs:
-            path = self._spool / "blobs" / digest
+        digest = hashlib.sha256(data)
+        if digest.digest() not in self._blobs:
+            path = self._spool / "blobs" / digest.hexdigest()
             path.write_bytes(data)
             self._written += len(data)
-            self._blobs.add(digest)
+            self._blobs.add(digest.digest())
             self._ready.append(path)
-        return BlobRef(blob=digest, size=len(data))
+        return BlobRef(blob=digest.hexdigest(), size=len(data))
 
     def text(self, text: str) -> Text:
         """The text itself, or a blob if it is long."""
@@ -260,6 +289,21 @@ class LedgerWriter:
         return self._written
 
     @property
+    def events(self) -> int:
+        """Events written so far."""
+        return self._seq
+
+    @property
+    def blobs(self) -> int:
+        """Blobs written so far."""
+        return len(self._blobs)
+
+    @property
+    def closed(self) -> bool:
+        """Whether no event can be written any more."""
+        return self._closed
+
+    @property
     def spool(self) -> Path:
         """The spool directory."""
         return self._spool
@@ -290,7 +334,7 @@ class LedgerWriter:
             value = self._redact.value(dumped[alias])
             kinds = _alternatives(info.annotation)
             if BlobRef not in kinds:
-                fields[alias] = _cut(value)
+                fields[alias] = _fit(value)
             elif isinstance(getattr(data, name), BlobRef) and JsonValue not in kinds:
                 fields[alias] = value
             else:
@@ -309,11 +353,27 @@ def _alternatives(annotation: object) -> tuple[object, ...]:
     return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
 
 
-def _cut(value: JsonValue) -> JsonValue:
-    """Long texts cut, the rest as it is."""
+def _fit(value: JsonValue) -> JsonValue:
+    """A value without a blob form, short enough that no agent can make an event that cannot be written."""
+    value = _cut(value, PLAIN_TEXT)
+    if isinstance(value, list | dict) and len(canonical_json(value)) > INLINE_TEXT:
+        value = _cut(value, MANY_TEXT, MANY)
+    if isinstance(value, list | dict) and len(canonical_json(value)) > INLINE_TEXT:
+        left_out = f"{len(value)} members left out"
+        return {"…": left_out} if isinstance(value, dict) else [f"[… {left_out}]"]
+    return value
+
+
+def _cut(value: JsonValue, longest: int, most: int | None = None) -> JsonValue:
+    """Long texts cut, of lists and objects the first `most` members, the rest as it is."""
     if isinstance(value, str):
-        more = len(value) - PLAIN_TEXT
-        return value if more <= 0 else f"{value[:PLAIN_TEXT]}[… {more} characters left out]"
+        more = len(value) - longest
+        return value if more <= 0 else f"{value[:longest]}[… {more} characters left out]"
     if isinstance(value, list):
-        return [_cut(item) for item in value]
-    return {key: _cut(item) for key, item in value.items()} if isinstance(value, dict) else value
+        kept = [_cut(item, longest, most) for item in value[:most]]
+        return kept if len(kept) == len(value) else [*kept, f"[… {len(value) - len(kept)} left out]"]
+    if isinstance(value, dict):
+        shown = islice(value.items(), most)
+        found: dict[str, JsonValue] = {key[:longest]: _cut(item, longest, most) for key, item in shown}
+        return found if len(found) == len(value) else {**found, "…": f"{len(value) - len(found)} left out"}
+    return value
