@@ -1,0 +1,173 @@
+"""The normalised text of a command, which `where.cmd` is searched in. Pure.
+
+One form whatever the record: the program's name without its folder, then its arguments, single spaces between them, quotes and
+assignments before the program gone. So `^sudo ` means the program sudo, `(pip|uv)\\b.*\\binstall` what it looks like. The
+script of a shell's `-c` and a whole tool text are taken apart into their simple commands (lists, pipes, sub-shells; a
+here-document is data). A shell that was executed with a script is only *possibly* each command of that script: what it really
+executed has records of its own, but built-ins and redirections have none.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import NamedTuple
+
+from realcli.ledger.evidence import Command
+
+SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash"))
+INTERPRETERS = ("python", "perl", "ruby", "node", "php", "lua", "awk", "gawk", "mawk", "make", "xargs")
+_KEYWORDS = frozenset(
+    ("if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time", "exec", "command", "nohup", "builtin")
+)
+_ENDS = ("&&", "||", ";;", ";", "|&", "|", "&", "\n", "(", ")", "`")
+
+
+class CommandText(NamedTuple):
+    """What a command certainly was, and what else it may have done."""
+
+    certain: tuple[str, ...]
+    possible: tuple[str, ...]
+    cut: bool  # there was more than what is kept
+
+    @property
+    def indirect(self) -> bool:
+        """A shell or an interpreter: what it did is not in its text."""
+        return any(_is_indirect(text) for text in self.certain)
+
+
+def command_text(command: Command) -> CommandText:
+    """Normalised texts of one record."""
+    argv = command.argv or [command.path]
+    script = shell_script(argv)
+    if command.record == "exec":
+        if script is None:
+            return CommandText((_join(argv),), (), command.cut)
+        return CommandText((f"{_name(argv[0])} -c",), simple_commands(script), command.cut)
+    text = script if script is not None else argv[0] if len(argv) == 1 else None
+    return CommandText((_join(argv),) if text is None else simple_commands(text), (), command.cut)
+
+
+def shell_script(argv: list[str]) -> str | None:
+    """The script of `sh -c SCRIPT` (also `bash -lc`), None for any other program."""
+    if not argv or _name(argv[0]) not in SHELLS:
+        return None
+    for at, word in enumerate(argv[1:], start=1):
+        if not word.startswith("-") or word == "--":
+            return None
+        if not word.startswith("--") and word.endswith("c"):
+            return argv[at + 1] if at + 1 < len(argv) else None
+    return None
+
+
+def simple_commands(script: str) -> tuple[str, ...]:
+    """The simple commands of a shell text, in the order they stand there, normalised."""
+    return tuple(text for text in (_normal(part) for part in _split(script)) if text)
+
+
+def _split(script: str) -> list[str]:
+    """Cut at operators outside quotes; bodies of here-documents are left out."""
+    parts: list[str] = []
+    current: list[str] = []
+    pending: list[str] = []
+    at, quote = 0, ""
+    while at < len(script):
+        char = script[at]
+        if quote:
+            current.append(char)
+            if char == "\\" and quote == '"' and at + 1 < len(script):
+                at += 1
+                current.append(script[at])
+            elif char == quote:
+                quote = ""
+            at += 1
+        elif char == "\\" and at + 1 < len(script):
+            if script[at + 1] != "\n":
+                current += [char, script[at + 1]]
+            at += 2
+        elif char in "'\"":
+            quote = char
+            current.append(char)
+            at += 1
+        elif char == "#" and (not current or current[-1].isspace()):
+            newline = script.find("\n", at)
+            at = len(script) if newline < 0 else newline
+        elif script.startswith("<<", at) and not script.startswith("<<<", at):
+            at, word = _here_word(script, at + 2)
+            pending.append(word)
+        elif script.startswith((">&", "<&", "&>"), at):
+            current.append(script[at : at + 2])
+            at += 2
+        else:
+            end = next((end for end in _ENDS if script.startswith(end, at)), None)
+            if end is None:
+                current.append(char)
+                at += 1
+                continue
+            parts.append("".join(current))
+            current = []
+            at += len(end)
+            if end == "\n":
+                at = _skip_bodies(script, at, pending)
+                pending = []
+    return [*parts, "".join(current)]
+
+
+def _here_word(script: str, at: int) -> tuple[int, str]:
+    """Past `<<-'WORD'`: where it ends, and the word that closes the body."""
+    while at < len(script) and script[at] in "- \t":
+        at += 1
+    start = at
+    while at < len(script) and script[at] not in " \t\n;|&)":
+        at += 1
+    return at, script[start:at].strip("'\"\\")
+
+
+def _skip_bodies(script: str, at: int, words: list[str]) -> int:
+    for word in words:
+        while at < len(script):
+            end = script.find("\n", at)
+            end = len(script) if end < 0 else end
+            line, at = script[at:end].strip(), end + 1
+            if line == word:
+                break
+    return min(at, len(script))
+
+
+def _normal(part: str) -> str:
+    try:
+        words = shlex.split(part, comments=True)
+    except ValueError:  # a quote that is never closed: keep the words as they stand
+        words = part.split()
+    while words and (words[0] in _KEYWORDS or _is_assignment(words[0]) or words[0] in ("env", "timeout", "nice", "stdbuf")):
+        wrapper = words.pop(0)
+        if wrapper in ("env", "timeout", "nice", "stdbuf"):
+            words = _after_wrapper(wrapper, words)
+    return _join(words) if words else ""
+
+
+def _after_wrapper(wrapper: str, words: list[str]) -> list[str]:
+    """What a wrapper runs: past its options, and past the number `timeout` wants."""
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in ("-n", "-s", "-k", "-u") and rest:
+            rest.pop(0)
+    return rest[1:] if wrapper == "timeout" else rest
+
+
+def _is_assignment(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.isidentifier()
+
+
+def _join(words: list[str]) -> str:
+    return " ".join(" ".join([_name(words[0]), *words[1:]]).split()) if words else ""
+
+
+def _name(program: str) -> str:
+    return program.rsplit("/", 1)[-1].removeprefix("-") or program
+
+
+def _is_indirect(text: str) -> bool:
+    name = text.split(" ", 1)[0]
+    return name in SHELLS or name.startswith(INTERPRETERS) or name.endswith((".sh", ".py", ".pl", ".rb", ".js"))
