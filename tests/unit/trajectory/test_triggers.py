@@ -51,7 +51,7 @@ CASES: list[tuple[str, dict[str, Any], Run, int | None]] = [
      lambda b: b.yields().says().emit(released("s")).yields().says().yields(), 8),
     ("another slice", {"exchanges_since": "t", "at_least": 1}, lambda b: b.yields().says().emit(released("s")).yields(), None),
     ("released into a running response: it is none since", {"exchanges_since": "s", "at_least": 1},
-     lambda b: b.message(["slice:s"], "mid_turn").emit(released("s")).yields().says().yields(), 8),
+     lambda b: b.message(["slice:s"], "mid_turn").emit(released("s")).yields().says().yields(), 7),
     ("all at the later event", {"all": [{"event": "file_write", "nth": 1}, {"event": "tool_call", "nth": 1}]},
      lambda b: b.emit(CALL, CALL, WROTE), 5),
     ("any at the earlier", {"any": [{"event": "file_write", "nth": 1}, {"event": "tool_call", "nth": 1}]},
