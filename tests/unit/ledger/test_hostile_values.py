@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
 from realcli.ledger.base import MAX_DEPTH
-from realcli.ledger.events import EVENT, KINDS, MAX_LINE, AgentMessage, Data, ToolCall, UserMessage
+from realcli.ledger.events import EVENT, KINDS, MAX_LINE, AgentMessage, BlobRef, Data, ToolCall, UserMessage
 from realcli.ledger.writer import LedgerWriter, Redactor
 from realcli_session.agents.lines import LineSplitter, Tail
 
@@ -43,6 +43,8 @@ def worst(annotation: Any, text: str) -> Any:
         return [worst(args[0], text)] * 200
     if origin is dict:
         return {f"{n}{text}": {text: [text] * 20} for n in range(20)}
+    if annotation is BlobRef:
+        return {"blob": "a" * 64, "size": 10**18}
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return {name: worst(field.annotation, text) for name, field in annotation.model_fields.items()}
     if annotation is str:
@@ -56,8 +58,8 @@ def fill(kind: type[Data], text: str) -> Data:
         fields[name] = worst(field.annotation, text)
         if any(getattr(rule, "pattern", None) for rule in field.metadata):
             fields[name] = "a" * 64
-        if "list[realcli.ledger.base.BlobRef]" in str(field.annotation):
-            fields[name] = [{"blob": "a" * 64, "size": 10**18}] * 3000
+        if get_args(field.annotation)[:1] == (list[BlobRef],):
+            fields[name] = [worst(BlobRef, text)] * 3000
     return kind.model_validate(fields)
 
 
