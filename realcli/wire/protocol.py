@@ -50,6 +50,7 @@ class Op(StrEnum):
     SNAPSHOT = "snapshot"
     UNPACK = "unpack"
     RECORD = "record"
+    SETTLE = "settle"
     EXIT = "exit"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -43,14 +44,14 @@ class Feed:
         self._unwanted = False
         self._rest = b""
 
-    def push(self, row: dict[str, Any]) -> None:
-        """Queue a row."""
+    def push(self, row: dict[str, Any], *, always: bool = False) -> None:
+        """Queue a row. `always`: also where there is no room, for rows that the session has asked for one by one."""
         line = json.dumps(row, separators=(",", ":")).encode("ascii") + b"\n"
         with self._lock:
             if self._unwanted:
                 return
-            full = len(self._rows) >= MAX_ROWS or self._bytes + len(line) > MAX_BYTES
-            if full or (self._lost and (2 * len(self._rows) > MAX_ROWS or 2 * self._bytes > MAX_BYTES)):  # one gap, not many
+            share = 2 if self._lost else 1  # after a loss half of it must be free again: one gap, not many
+            if not always and (share * len(self._rows) >= MAX_ROWS or share * self._bytes + len(line) > MAX_BYTES):
                 self._lost += row.get("count", 1)
                 return
             self._tell_lost()
@@ -62,7 +63,7 @@ class Feed:
 
     def _tell_lost(self) -> None:
         if self._lost:
-            row = {"k": "gap", "count": self._lost, "why": FULL}
+            row = {"t": time.monotonic_ns(), "k": "gap", "count": self._lost, "why": FULL}
             self._rows.append(json.dumps(row, separators=(",", ":")).encode("ascii") + b"\n")
             self._bytes += len(self._rows[-1])
             self._lost = 0

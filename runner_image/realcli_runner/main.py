@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--socket", default=DEFAULT_SOCKET, help="the session's unix socket")
     parser.add_argument("--setup-seconds", type=float, default=600.0, help="how long to wait for it")
     parser.add_argument("--own", action="append", default=[], help="further directories that are not the image's")
+    parser.add_argument("--no-exec-record", action="store_true", help="never set no_new_privs: the task has setuid programs")
     args = parser.parse_args(argv)
 
     if not procfs.usable():
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     own = [os.path.dirname(os.path.abspath(args.socket)), "/opt/realcli", *args.own]
-    server = Server(connection, Territory.of([os.fsencode(path) for path in own]))
+    server = Server(connection, Territory.of([os.fsencode(path) for path in own]), exec_record=not args.no_exec_record)
     status = CLOSED
     try:
         server.serve()

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -57,17 +58,17 @@ class _Hidden:
 
 @dataclass(slots=True)
 class _Starting:
-    """A program that the session asked for, between fork and exec. The fork still has the runner's own, hidden, memory."""
+    """A program that the session asked for, between fork and exec: the runner's own memory still, which the kernel hides."""
 
     row: dict[str, Any]
-    number: int = 0
     said: bool = False
 
 
 class Recorder:
     """Makes both threads. `start` says whether it works here."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, allowed: bool = True) -> None:
+        self._allowed = allowed
         self._feed: Feed | None = None
         self._listener: Listener | None = None
         self._asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -76,13 +77,10 @@ class Recorder:
         self._by_pidfd: dict[int, int] = {}
         self._hidden: list[_Hidden] = []
         self._starting: _Starting | None = None
-        self._settling = threading.Lock()
-        self._early_ends: dict[int, dict[str, Any]] = {}
-        """Of programs that ended before it was known whether they began."""
-        self._void: set[int] = set()
-        """Programs that did not begin, and whose process has not ended yet."""
         self._epoll: select.epoll | None = None
         self._own = os.getpid()
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._marks: deque[int] = deque()
 
     @property
     def working(self) -> bool:
@@ -91,6 +89,8 @@ class Recorder:
 
     def start(self, feed: Feed) -> str | None:
         """Begin. None if it works, else why it does not. Later calls are refused."""
+        if not self._allowed:
+            return "the runner was started with --no-exec-record"
         if self._feed is not None:
             return "commands are recorded already"
         self._feed = feed
@@ -101,32 +101,27 @@ class Recorder:
             return error.strerror or str(error)
         self._epoll = select.epoll()
         self._epoll.register(self._listener.fd, select.EPOLLIN)
+        self._epoll.register(self._wake, select.EPOLLIN)
         setattr(subprocess, "_USE_VFORK", False)  # see spawn  # noqa: B010 (typeshed does not name it)
         sys.setswitchinterval(0.0005)  # a program waits for each answer: the interpreter has to change threads quickly
         threading.Thread(target=self._watch, args=(self._listener,), daemon=True).start()
         return None
+
+    def settle(self, mark: int) -> None:
+        """Have `mark` put into the stream behind everything that the kernel has told of until now."""
+        self._marks.append(mark)
+        os.eventfd_write(self._wake, 1)
 
     # -- the spawner ---------------------------------------------------------------------------------------------------
 
     def spawn(self, start: Callable[[], subprocess.Popen[bytes]], argv: list[bytes], cwd: bytes) -> subprocess.Popen[bytes]:
         """Start a program where it is recorded; what `start` raises comes back. It must not use vfork: the interpreter would
         wait for the program, the program for the watcher, and the watcher for the interpreter."""
-        self._starting = starting = _Starting({"argv": [wire_bytes(part) for part in argv], "cwd": wire_bytes(cwd)})
+        self._starting = _Starting({"argv": [wire_bytes(part) for part in argv], "cwd": wire_bytes(cwd)})
         try:
-            process = self._in_spawner(start)
-            row = {"k": "cmd", "id": starting.number, "pid": process.pid, "parent": None, "path": "", "cut": False}
-            if starting.number:
-                self._push(row | starting.row)
-                starting.said = True
+            return self._in_spawner(start)
         finally:
-            with self._settling:
-                self._starting = None
-                end = self._early_ends.pop(starting.number, None)
-                if starting.number and not starting.said and end is None:
-                    self._void.add(starting.number)
-            if end is not None and starting.said:
-                self._push(end)
-        return process
+            self._starting = None
 
     def _in_spawner(self, call: Callable[[], T]) -> T:
         answer: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
@@ -152,13 +147,18 @@ class Recorder:
     def _watch(self, listener: Listener) -> None:
         assert self._epoll is not None
         while True:
-            for fd, _ in self._epoll.poll(HIDDEN_PAUSE if self._hidden else -1):
+            ready = [fd for fd, _ in self._epoll.poll(HIDDEN_PAUSE if self._hidden else -1)]
+            for fd in ready:
                 if fd == listener.fd:
                     self._on_call(listener)
-                else:
+                elif fd != self._wake:
                     self._on_end(fd)
             if self._hidden:
                 self._look_again()
+            elif ready == [self._wake]:
+                os.eventfd_read(self._wake)
+                while self._marks:
+                    self._push({"k": "mark", "n": self._marks.popleft()}, always=True)
 
     def _on_call(self, listener: Listener) -> None:
         notification = listener.receive()
@@ -178,6 +178,15 @@ class Recorder:
 
     def _on_exec(self, listener: Listener, notification: Notification) -> None:
         who = target.ids(notification.pid)
+        starting = self._starting
+        if starting is not None and who.ppid == self._own and who.tgid not in self._live:
+            if not starting.said:  # PATH is searched: the first attempt stands for all, whether one succeeds or not
+                starting.said = True
+                self._number += 1
+                self._follow(who.tgid, self._number)
+                row = {"k": "cmd", "id": self._number, "pid": who.tgid, "parent": None, "path": "", "cut": False, "root": True}
+                self._push(row | starting.row)
+            return
         try:
             with target.seen_as(who.fsuid, who.fsgid):
                 found = target.wanted(notification)
@@ -192,14 +201,7 @@ class Recorder:
         self._command(self._number, who.tgid, parent, found)
 
     def _not_shown(self, who: target.Ids) -> None:
-        """The memory is hidden: a fork of ours, or a process that changed its ids and has executed nothing since."""
-        starting = self._starting
-        if who.ppid == self._own and starting is not None:
-            if not starting.number:
-                self._number += 1
-                starting.number = self._number
-                self._follow(who.tgid, starting.number)
-            return
+        """The memory is hidden: a process that changed its ids and has executed nothing since."""
         if len(self._hidden) >= MAX_LIVE:
             self._gap(1, "too many processes hide their memory")
             return
@@ -236,6 +238,7 @@ class Recorder:
                 "id": number,
                 "pid": tgid,
                 "parent": parent,
+                "root": False,
                 "argv": [wire_bytes(part) for part in found.argv],
                 "cut": found.cut,
                 "cwd": wire_bytes(found.cwd),
@@ -293,19 +296,11 @@ class Recorder:
         self._epoll.unregister(fd)
         os.close(fd)
         for number in live.ids:
-            row = {"k": "end", "id": number, "code": code, "signal": killed}
-            with self._settling:
-                if (starting := self._starting) is not None and starting.number == number:
-                    self._early_ends[number] = row
-                    continue
-                if number in self._void:
-                    self._void.remove(number)
-                    continue
-            self._push(row)
+            self._push({"k": "end", "id": number, "code": code, "signal": killed})
 
     def _gap(self, count: int, why: str) -> None:
         self._push({"k": "gap", "count": count, "why": why[:300]})
 
-    def _push(self, row: dict[str, Any]) -> None:
+    def _push(self, row: dict[str, Any], *, always: bool = False) -> None:
         assert self._feed is not None
-        self._feed.push(row)
+        self._feed.push({"t": time.monotonic_ns()} | row, always=always)

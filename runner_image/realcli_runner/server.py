@@ -34,7 +34,7 @@ _TARGETS = ("process", "group", "session")
 class Server:
     """Serves one connected socket until it closes."""
 
-    def __init__(self, connection: socket.socket, territory: Territory) -> None:
+    def __init__(self, connection: socket.socket, territory: Territory, *, exec_record: bool = True) -> None:
         self._connection = connection
         self._connection.setblocking(False)
         self._loop = Loop()
@@ -51,7 +51,7 @@ class Server:
         self._gone = False
         self._more_to_reap = False
         self._them = others()
-        self._recorder = Recorder()
+        self._recorder = Recorder(allowed=exec_record)
         self._feed: Feed | None = None
         self._processes = Processes(self._loop, self._send, self._congested, self._streams, self._recorder)
         self._jobs = Jobs(territory, self._them, self._post_frame)
@@ -205,6 +205,10 @@ class Server:
             answer = {"count": self._signal_pid(fields)}
         elif op is Op.RECORD:
             answer = self._record(fields)
+        elif op is Op.SETTLE:
+            if not self._recorder.working:
+                raise Failure(ErrorCode.BAD_REQUEST, "no commands are recorded")
+            self._recorder.settle(fields.integer("mark"))
         elif op is Op.EXIT:
             self._closing = True
         self._send(reply(number, answer))

@@ -13,6 +13,7 @@ from realcli.ledger.seals import RunJson
 from realcli.ledger.uploader import Uploader
 from realcli.ledger.writer import LedgerWriter, Redactor
 from realcli_session.agents.port import AgentAdapter, OwnSetup
+from realcli_session.evidence.commands import CommandRecorder
 from realcli_session.evidence.port import ChangeWatchPort
 from realcli_session.gateway.port import GatewayPort
 from realcli_session.inputs import Task, Trial
@@ -50,6 +51,7 @@ class Attempt:
     gateway: GatewayPort | None = None
     adapter: AgentAdapter | None = None
     watch: ChangeWatchPort | None = None
+    commands: CommandRecorder | None = None
     user: machine.State | None = None
     oracle_paths: list[str] = field(default_factory=list)
     turns_at_delivery: int = 0

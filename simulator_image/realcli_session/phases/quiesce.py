@@ -42,6 +42,8 @@ async def quiesce(attempt: Attempt) -> Happening:
                 await attempt.watch.finish()
         async with not_wedged(QUIESCE_GRACE + QUIESCE_KILL, "stop everything"):
             report = await runner.quiesce(grace=QUIESCE_GRACE, kill=QUIESCE_KILL)
+            if attempt.commands is not None:
+                await attempt.commands.settle()
         attempt.writer.emit(
             "runner",
             Quiesce(

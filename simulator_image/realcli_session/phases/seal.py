@@ -1,4 +1,4 @@
-"""Seal: the ledger is closed, everything goes to storage, and `work-seal.json` last."""
+"""Seal: everything goes to storage, as long as that may take; the ledger is closed, and `work-seal.json` comes last."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from realcli.storage.port import StorageError, StorageUnavailable
 from realcli_session.phases.attempt import Attempt, Happening, need, utc_now
 from realcli_session.phases.conversation import note
 from realcli_session.phases.quiesce import not_wedged
+from realcli_session.phases.storage import RUN, Hold
 from realcli_session.phases.table import Cause
 from realcli_session.runner.errors import RunnerLost
 from realcli_session.termination import shorten
@@ -28,15 +29,18 @@ async def seal(attempt: Attempt) -> tuple[Happening, str | None]:
     await _let_go(attempt)
     _cut_the_user(attempt)
     progress = attempt.progress
-    attempt.writer.emit("session", EpisodeEnd(reason=need(progress.reason), detail=shorten(progress.detail, MAX_DETAIL)))
-    summary = attempt.writer.close()
-    patience = attempt.settings.storage_patience
+    detail = shorten(attempt.redactor.text(progress.detail), MAX_DETAIL)
+    attempt.writer.emit("session", EpisodeEnd(reason=need(progress.reason), detail=detail))
+    attempt.writer.roll()
+    hold = Hold(attempt)
     try:
-        await attempt.uploader.drain(patience)
+        await attempt.uploader.drain(hold.left)
         run = attempt.run.canonical()
-        await attempt.uploader.put("run.json", run, patience)
+        await attempt.uploader.put(RUN, run, hold.left)
         for name, path in attempt.files:
-            await attempt.uploader.put(name, path, patience)
+            await attempt.uploader.put(name, path, hold.left)
+        summary = attempt.writer.close()  # not before: the ledger tells when storage was away
+        await attempt.uploader.drain(hold.left)
         made = WorkSeal(
             trial=attempt.trial.identity,
             reason=need(progress.reason),
@@ -52,11 +56,13 @@ async def seal(attempt: Attempt) -> tuple[Happening, str | None]:
             ended_at=utc_now(),
             objects=attempt.uploader.objects,
         ).seal()
-        await attempt.uploader.put(WORK_SEAL, made, patience)
+        await attempt.uploader.put(WORK_SEAL, made, hold.left)
     except StorageUnavailable as error:
-        return (Cause.STORAGE_ERROR, f"storage did not come back within {patience:g} s: {error}"), None
+        return (Cause.STORAGE_ERROR, f"storage did not come back within limits.spoolHold ({hold.limit}): {error}"), None
     except StorageError as error:
         return (Cause.STORAGE_ERROR, f"storage refuses the attempt's files: {error}"), None
+    finally:
+        hold.end()
     return (Cause.SEALED, ""), sha256_digest(made)
 
 
@@ -91,6 +97,8 @@ async def _let_go(attempt: Attempt) -> None:
     """End gateway, agent and runner: with its connection the runner kills everything and ends. After this nobody emits."""
     if attempt.gateway is not None:
         await attempt.gateway.stop()
+    if attempt.commands is not None:
+        await attempt.commands.close()
     if attempt.runner is not None:
         await attempt.runner.close()
     if attempt.adapter is not None:

@@ -23,6 +23,7 @@ from realcli.ledger.seals import RunJson
 from realcli_session.agents import port
 from realcli_session.agents.port import AgentSpec, AgentUnresponsive
 from realcli_session.agents.registry import adapter_class
+from realcli_session.evidence.commands import CommandRecorder
 from realcli_session.evidence.watch import ChangeWatch
 from realcli_session.gateway.config import GatewayConfig
 from realcli_session.gateway.server import Gateway
@@ -98,6 +99,10 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
     gateway = attempt.gateway = Gateway(config, attempt.writer, room=attempt.uploader.room)
     attempt.clock.count_waiting(gateway.waiting_seconds)
     watch = attempt.watch = ChangeWatch(runner, attempt.writer, attempt.trial.task.watch, on_change=_tell_user(attempt))
+    commands = attempt.commands = CommandRecorder(
+        attempt.writer, attempt.writer.subscribe, tool_text=attempt.trial.configuration.program != "terminus-2"
+    )
+    await commands.start(runner, exec_record=not attempt.trial.task.needs_setuid, files=bool(attempt.trial.task.watch), net=False)
     await gateway.start()
     spec = await _agent_spec(attempt, runner, task)
     adapter = attempt.adapter = adapter_class(attempt.trial.configuration.program)(runner, attempt.writer)

@@ -42,6 +42,7 @@ class RunnerClient:
     def __init__(self, connection: Connection, hello: Hello) -> None:
         self._connection = connection
         self._hello = hello
+        self._mark = self._settled = 0
 
     @classmethod
     async def connect(cls, connection: Connection, peer_uid: int) -> RunnerClient:
@@ -199,7 +200,20 @@ class RunnerClient:
                     raise ProtocolError("a recorded command is too long")
                 found = [rows.recorded(line) for line in lines]
             for row in found:
-                yield row
+                if isinstance(row, int):
+                    self._settled = max(self._settled, row)
+                    self._connection.signal.changed()
+                else:
+                    yield row
+
+    async def settle_record(self) -> None:
+        """See RunnerPort."""
+        self._mark += 1
+        mark = self._mark
+        await self._connection.ask(Op.SETTLE, {"mark": mark})
+        while self._settled < mark:
+            self._connection.check()
+            await self._connection.signal.wait()
 
     # -- files ---------------------------------------------------------------------------------------------------------
 

@@ -154,6 +154,8 @@ class Completed:
 class CommandRow:
     """A program that was executed. `id` rises in the order of execution; `parent` is that of the nearest recorded ancestor."""
 
+    when_ns: int
+    """CLOCK_MONOTONIC of the machine, which session and runner share."""
     id: int
     pid: int
     parent: int | None
@@ -161,13 +163,16 @@ class CommandRow:
     cut: bool
     cwd: str
     path: str
-    """"" where the kernel does not show it: a program that the session started itself."""
+    """"" for a root."""
+    root: bool
+    """The session started it itself: the agent's program, not a deed of the agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandEndRow:
     """It ended; both None where the kernel does not say how. Programs that replaced each other in one process end together."""
 
+    when_ns: int
     id: int
     code: int | None
     signal: int | None
@@ -177,6 +182,7 @@ class CommandEndRow:
 class GapRow:
     """So many rows are missing here."""
 
+    when_ns: int
     count: int
     why: str
 
@@ -334,6 +340,9 @@ class RunnerPort(Protocol):
         Once per runner, before anything of the agent runs. It sets no_new_privs for those programs: setuid programs do not
         work in them. Where it does not work the answer says why, and nothing is changed.
         """
+
+    async def settle_record(self) -> None:
+        """Until everything executed before this call has come out of the record's rows, which somebody has to read meanwhile."""
 
     async def put_file(
         self,

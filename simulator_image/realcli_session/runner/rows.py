@@ -150,21 +150,26 @@ def snapshot(fields: Fields) -> SnapshotReport:
     )
 
 
-def recorded(line: bytes) -> Recorded:
-    """A row of the record of commands."""
+def recorded(line: bytes) -> Recorded | int:
+    """A row of the record of commands, or the number of a mark."""
     fields = Fields(body.load(line))
     kind = fields.text("k")
+    if kind == "mark":
+        return fields.integer("n")
+    when = fields.integer("t")
     if kind == "gap":
-        return GapRow(fields.integer("count", 1), fields.text("why"))
+        return GapRow(when, fields.integer("count", 1), fields.text("why"))
     number = fields.integer("id", 1)
     if kind == "end":
-        return CommandEndRow(number, fields.optional_integer("code", 0, 255), fields.optional_integer("signal", 1, 127))
+        return CommandEndRow(when, number, fields.optional_integer("code", 0, 255), fields.optional_integer("signal", 1, 127))
     if kind != "cmd":
         raise BadBody(f"k: {kind[:40]!r} is not known")
     return CommandRow(
+        when_ns=when,
         id=number,
         pid=fields.integer("pid", 1),
         parent=fields.optional_integer("parent", 1),
+        root=fields.flag("root"),
         argv=tuple(_printable(item) for item in fields.items("argv")),
         cut=fields.flag("cut"),
         cwd=_printable(fields.raw("cwd")),

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from realcli_session.runner import RunnerPort
+from realcli_session.runner import RunnerPort, SpawnFailed
 from realcli_session.runner.port import CommandEndRow, CommandRow, GapRow, Recorded, Recording
 
 ENV = {"PATH": "/nowhere:/usr/bin:/bin", "HOME": "/root"}
 
 
 class Rows:
-    """Reads rows until what is waited for has come."""
+    """Reads rows, beside the test."""
 
     def __init__(self, recording: Recording) -> None:
         self._rows: AsyncIterator[Recorded] = recording.rows
@@ -40,6 +41,11 @@ class Rows:
     @property
     def commands(self) -> list[CommandRow]:
         return [row for row in self.seen if isinstance(row, CommandRow)]
+
+    @property
+    def deeds(self) -> list[str]:
+        """Names of what was executed by what the session started."""
+        return [row.argv[0] for row in self.commands if not row.root]
 
 
 async def recording(client: RunnerPort) -> Rows:
@@ -79,14 +85,14 @@ async def test_descendants_are_recorded_with_directory_and_end(running) -> None:
 
 async def test_attempts_that_cannot_succeed_are_no_commands(running) -> None:
     rows = await recording(running.client)
-    assert await sh(running.client, "no-such-program; /etc/passwd; /tmp; ls -d /tmp >/dev/null") == 0
+    assert await sh(running.client, "no-such-program; /etc/passwd; /tmp; ls -d /tmp >/dev/null; :") == 0
     await rows.until(lambda _: [row for row in rows.commands if row.argv[0] == "ls"])
     assert {row.argv[0] for row in rows.commands} == {"sh", "ls"}
 
 
 async def test_a_killed_command_has_its_signal(running) -> None:
     rows = await recording(running.client)
-    await sh(running.client, "sh -c 'kill -9 $$'; true")
+    await sh(running.client, "sh -c 'kill -9 $$'; :")
     await rows.until(lambda _: len(rows.commands) == 2)
     end = await rows.ended(rows.commands[1].id)
     assert (end.code, end.signal) == (None, signal.SIGKILL)
@@ -94,19 +100,32 @@ async def test_a_killed_command_has_its_signal(running) -> None:
 
 async def test_what_the_session_does_itself_is_not_recorded(running) -> None:
     rows = await recording(running.client)
-    await running.client.run(["/bin/true"], env=ENV, cwd="/", seconds=30)
-    await sh(running.client, "true")
-    await rows.until(lambda seen: seen)
-    assert rows.commands[0].argv[0] == "sh"
-
-
-async def test_a_program_that_is_not_there_leaves_no_row(running) -> None:
-    rows = await recording(running.client)
-    with pytest.raises(Exception, match="no-such-program"):
+    await running.client.run(["sh", "-c", "/bin/true"], env=ENV, cwd="/", seconds=30)
+    with pytest.raises(SpawnFailed, match="no-such-program"):
         await running.client.spawn(["no-such-program"], env=ENV, cwd="/")
-    await sh(running.client, "true")
-    await rows.until(lambda seen: seen)
-    assert [row.argv[0] for row in rows.commands][:1] == ["sh"]
+    await sh(running.client, "/bin/echo >/dev/null; :")
+    await rows.until(lambda _: rows.deeds)
+    assert rows.deeds == ["/bin/echo"]
+    assert [(row.argv[0], row.root) for row in rows.commands] == [("no-such-program", True), ("sh", True), ("/bin/echo", False)]
+
+
+async def test_everything_executed_has_come_when_the_record_has_settled(running) -> None:
+    made = await running.client.record()
+    seen: list[Recorded] = []
+
+    async def read() -> None:
+        async for row in made.rows:
+            seen.append(row)
+
+    reader = asyncio.create_task(read())
+    for count in (1, 2, 3):
+        await sh(running.client, "/bin/true; setsid /bin/sh -c 'exit 9'; exit 1")
+        await running.client.settle_record()
+        ends = [(row.code, row.signal) for row in seen if isinstance(row, CommandEndRow)]
+        assert sorted(ends) == sorted([(0, None), (9, None), (9, None), (1, None)] * count)
+    reader.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await reader
 
 
 async def test_other_users_are_seen_too(pod) -> None:

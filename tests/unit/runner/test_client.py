@@ -244,7 +244,7 @@ async def test_a_cancelled_snapshot_gives_its_stream_up(pair: tuple[RunnerClient
 
 
 BAD_HELLOS = {
-    "other version": encode({"t": "hello"}, json.dumps(HELLO | {"version": 2}).encode()),
+    "other version": encode({"t": "hello"}, json.dumps(HELLO | {"version": VERSION + 1}).encode()),
     "missing field": encode({"t": "hello"}, b"{}"),
     "not json": encode({"t": "hello"}, b"{"),
     "not hello": encode({"t": "ok", "id": 1}),
