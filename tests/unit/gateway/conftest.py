@@ -16,6 +16,7 @@ from realcli.ledger.writer import LedgerWriter
 from realcli_session.gateway.config import GatewayConfig, RetryPolicy
 from realcli_session.gateway.server import Gateway
 from tests.unit.gateway.rig import KEY, MODEL, Answer, MakeRig, NoWait, Provider, Rig, message, streams
+from tests.unit.gateway.wires import WIRES
 
 
 @pytest.fixture
@@ -35,10 +36,12 @@ async def rig(tmp_path: Path) -> AsyncIterator[MakeRig]:
         news = asyncio.Event()
         ledger = LedgerWriter(tmp_path / f"spool{len(rigs)}", on_event=lambda event: (events.append(event), news.set()))
         clock = NoWait()
-        settings: dict[str, Any] = {"turn_limit": 100, "retry": RetryPolicy(max_attempts=3), "upstream": provider.url} | config
+        wire = WIRES[config.get("dialect", "anthropic")]
+        upstream = provider.url + ("" if wire.api == "anthropic" else "/v1")
+        settings: dict[str, Any] = {"turn_limit": 100, "retry": RetryPolicy(max_attempts=3), "upstream": upstream} | config
         gateway = Gateway(GatewayConfig(key=KEY, model=MODEL, allow_loopback=True, port=0, **settings), ledger, clock, room)
         await gateway.start()
-        made = Rig(gateway, provider, ledger, events, aiohttp.ClientSession(), clock, news)
+        made = Rig(gateway, provider, ledger, events, aiohttp.ClientSession(), clock, news, wire.path)
         rigs.append((made, runner))
         return made
 

@@ -147,17 +147,22 @@ class Rig:
     http: aiohttp.ClientSession
     clock: NoWait
     news: asyncio.Event
+    path: str = "/v1/messages?beta=true"
+
+    @property
+    def origin(self) -> str:
+        return self.gateway.base_url.removesuffix("/v1")
 
     def body(self, text: str = "hi", **more: Any) -> bytes:
         tools = [{"name": "Bash", "description": "d", "input_schema": {"type": "object"}}]
         base = {"model": MODEL, "max_tokens": 10, "stream": True, "messages": [{"role": "user", "content": text}], "tools": tools}
         return json.dumps(base | more).encode()
 
-    def post(self, body: bytes, path: str = "/v1/messages?beta=true", **headers: str) -> Any:
+    def post(self, body: bytes, path: str | None = None, **headers: str) -> Any:
         sent = {"x-api-key": self.gateway.token, "content-type": "application/json"} | headers
-        return self.http.post(self.gateway.base_url + path, data=body, headers=sent)
+        return self.http.post(self.origin + (path or self.path), data=body, headers=sent)
 
-    async def ask(self, body: bytes, path: str = "/v1/messages?beta=true") -> tuple[int, bytes]:
+    async def ask(self, body: bytes, path: str | None = None) -> tuple[int, bytes]:
         async with self.post(body, path) as response:
             return response.status, await response.read()
 
