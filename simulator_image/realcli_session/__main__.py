@@ -53,7 +53,7 @@ def exit_code(message: Termination) -> int:
 
 async def _message(args: argparse.Namespace, settings: Settings, socket: SocketUse) -> Termination:
     if args.command == "plan":
-        return job.run(os.environ)
+        return await asyncio.to_thread(job.run, os.environ)  # its test requests need an event loop of their own
     config = StorageConfig.from_environment()
     where = {"root": args.root, "lock_digest": args.lock_digest}
     if args.command == "work":
