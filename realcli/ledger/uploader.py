@@ -5,18 +5,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from realcli.ledger.follow import FOLLOWED_SECONDS, Follower
 from realcli.ledger.seals import SealedObject
 from realcli.ledger.writer import SEGMENT_SECONDS, LedgerWriter
 from realcli.storage.paths import join
-from realcli.storage.port import ObjectStore, StorageUnavailable
+from realcli.storage.port import ObjectStore, StorageError, StorageUnavailable
 
 _MAX_BACKOFF = 30.0
 MAX_WAITING = 1 << 30
 """Bytes that may wait for storage before `room` holds who writes more; the spool's volume is larger."""
+STALL_SECONDS = 30.0
+STALL_RATE = 1 << 20
+"""A file that is not stored after `STALL_SECONDS` and a second for each `STALL_RATE` bytes counts as an
+outage, though the try goes on."""
+
+
+class Outage(NamedTuple):
+    """Storage went away, or came back."""
+
+    state: Literal["blocked", "back"]
+    seconds: float  # since it went away
+    waiting: int  # bytes in the spool that storage does not have
+    message: str  # what storage said
 
 
 class Backlog(NamedTuple):
@@ -31,6 +46,7 @@ class Uploader:
 
     Run `run()` as a task while work goes on; `drain()` at the end uploads everything left, retrying transient failures until
     `give_up` seconds have passed since the first of them. `StorageRefused` and `AlreadyStored` are raised at once.
+    `on_outage` is told when storage goes away and when it is back; `follower` knows whether somebody follows the trial live.
     """
 
     def __init__(
@@ -40,19 +56,23 @@ class Uploader:
         root: str,
         *,
         interval: float = SEGMENT_SECONDS,
-        on_blocked: Callable[[bool], None] | None = None,
+        on_outage: Callable[[Outage], None] | None = None,
         max_waiting: int = MAX_WAITING,
+        stall: float = STALL_SECONDS,
+        follower: Follower | None = None,
     ) -> None:
         self._writer = writer
         self._store = store
         self._root = root
         self._interval = interval
-        self._on_blocked = on_blocked
-        self._pending: list[Path] = []
+        self.on_outage = on_outage
+        self._pending: deque[Path] = deque()
         self._objects: dict[str, SealedObject] = {}
-        self._blocked = False
+        self._since: float | None = None  # when storage went away
         self._lock = asyncio.Lock()
         self._max_waiting = max_waiting
+        self._stall = stall
+        self._follower = follower
         self._uploaded = 0
         self._full = asyncio.Event()
         self._taken = asyncio.Event()
@@ -68,59 +88,46 @@ class Uploader:
         """Upload for ever; cancel to stop. Transient failures back off, others end the task with their error."""
         backoff = 1.0
         while True:
-            if self._blocked:
+            if self.blocked:
                 await asyncio.sleep(backoff)
             else:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._full.wait(), min(self._interval, 5.0))
-            self._writer.roll_if_old(0.0 if self._full.is_set() else self._interval)
+                    await asyncio.wait_for(self._full.wait(), min(self._interval, FOLLOWED_SECONDS))
+            self._writer.roll_if_old(0.0 if self._full.is_set() else await self._age())
             self._full.clear()
             try:
                 await self._flush()
-            except StorageUnavailable:
-                self._set_blocked(True)
+            except StorageUnavailable as error:
+                self._went(str(error))
                 backoff = min(backoff * 2, _MAX_BACKOFF)
             else:
-                self._set_blocked(False)
+                self._came_back()
                 backoff = 1.0
 
     async def drain(self, give_up: float) -> None:
         """Upload all that is complete. Raises `StorageUnavailable` once `give_up` seconds of failing are over."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + give_up
-        backoff = 0.5
-        while True:
-            try:
-                await self._flush()
-            except StorageUnavailable:
-                self._set_blocked(True)
-                if loop.time() + backoff > deadline:
-                    raise
-                await asyncio.sleep(backoff)
-                backoff = min(backoff * 2, _MAX_BACKOFF)
-            else:
-                self._set_blocked(False)
-                return
+        await self._patiently(self._flush, give_up)
 
     async def put(self, name: str, data: bytes | Path, give_up: float) -> SealedObject:
         """Upload one more object below the attempt (`run.json`, `state.tar.zst`, snapshots), with the retries of `drain`."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + give_up
-        backoff = 0.5
         sealed = await asyncio.to_thread(_describe, name, data)
-        while True:
-            try:
-                await asyncio.to_thread(self._store.put_once, join(self._root, name), data)
-            except StorageUnavailable:
-                self._set_blocked(True)
-                if loop.time() + backoff > deadline:
-                    raise
-                await asyncio.sleep(backoff)
-                backoff = min(backoff * 2, _MAX_BACKOFF)
-            else:
-                self._set_blocked(False)
-                self._objects[name] = sealed
-                return sealed
+
+        async def once() -> None:
+            await self._store_one(sealed, data)
+
+        await self._patiently(once, give_up)
+        self._objects[name] = sealed
+        return sealed
+
+    @property
+    def place(self) -> str:
+        """Where it uploads to, for people."""
+        return f"{self._root} in {self._store.describe()}"
+
+    @property
+    def blocked(self) -> bool:
+        """Whether storage is away."""
+        return self._since is not None
 
     @property
     def objects(self) -> list[SealedObject]:
@@ -132,6 +139,32 @@ class Uploader:
         """Files taken from the writer that are not in storage yet."""
         return Backlog(len(self._pending), sum(path.stat().st_size for path in self._pending))
 
+    async def _patiently(self, call: Callable[[], Coroutine[None, None, None]], give_up: float) -> None:
+        deadline = asyncio.get_running_loop().time() + give_up
+        backoff = 0.5
+        while True:
+            try:
+                await call()
+            except StorageUnavailable as error:
+                self._went(str(error))
+                if asyncio.get_running_loop().time() + backoff > deadline:
+                    raise
+                await asyncio.sleep(backoff)
+                backoff = min(backoff * 2, _MAX_BACKOFF)
+            else:
+                self._came_back()
+                return
+
+    async def _age(self) -> float:
+        """How old an open segment may become: less while somebody follows."""
+        if self._follower is None:
+            return self._interval
+        try:
+            followed = await asyncio.to_thread(self._follower.followed)
+        except StorageError:  # whoever may not list cannot be asked to hurry; a store that is away shows when it is written to
+            return self._interval
+        return min(self._interval, FOLLOWED_SECONDS) if followed else self._interval
+
     async def _flush(self) -> None:
         async with self._lock:
             self._pending.extend(self._writer.take())
@@ -139,18 +172,38 @@ class Uploader:
                 path = self._pending[0]
                 name = path.relative_to(self._writer.spool).as_posix()
                 sealed = await asyncio.to_thread(_describe, name, path)
-                await asyncio.to_thread(self._store.put_once, join(self._root, name), path)
+                await self._store_one(sealed, path)
                 self._objects[name] = sealed
-                self._pending.pop(0)
+                self._pending.popleft()
                 self._uploaded += sealed.size
                 path.unlink()
                 self._taken.set()
 
-    def _set_blocked(self, blocked: bool) -> None:
-        if blocked != self._blocked:
-            self._blocked = blocked
-            if self._on_blocked is not None:
-                self._on_blocked(blocked)
+    async def _store_one(self, sealed: SealedObject, data: bytes | Path) -> None:
+        storing = asyncio.ensure_future(asyncio.to_thread(self._store.put_once, join(self._root, sealed.path), data))
+        allowed = self._stall + sealed.size / STALL_RATE
+        try:
+            done, _ = await asyncio.wait({storing}, timeout=allowed)
+            if not done:
+                self._went(f"no answer within {allowed:.0f} s")
+            await storing
+        finally:
+            storing.cancel()
+
+    def _went(self, message: str) -> None:
+        if self._since is None:
+            self._since = asyncio.get_running_loop().time()
+            self._tell("blocked", 0.0, message)
+
+    def _came_back(self) -> None:
+        if self._since is not None:
+            seconds = asyncio.get_running_loop().time() - self._since
+            self._since = None
+            self._tell("back", seconds, "")
+
+    def _tell(self, state: Literal["blocked", "back"], seconds: float, message: str) -> None:
+        if self.on_outage is not None:
+            self.on_outage(Outage(state, round(seconds, 3), self._writer.written - self._uploaded, message))
 
 
 def _describe(name: str, data: bytes | Path) -> SealedObject:

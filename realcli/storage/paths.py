@@ -87,6 +87,12 @@ class AttemptPaths(NamedTuple):
         """work-seal.json."""
         return join(self.root, "work-seal.json")
 
+    @property
+    def following(self) -> str:
+        """Folder of the marks of those who follow this attempt live (realcli.ledger.follow): beside `trials`, under no seal."""
+        sweep, _, trial = self.root.rpartition("trials/")
+        return join(sweep, "following", trial)
+
     def verify(self, number: int) -> VerifyPaths:
         """Verify pod `number`, from 1."""
         return VerifyPaths(join(self.root, f"verify-{number}"))

@@ -10,6 +10,7 @@ from realcli.api.outcomes import is_valid
 from realcli.ledger.events import Limit, PhaseChange, Quiesce, StateStored
 from realcli_session.phases.archive import archive
 from realcli_session.phases.attempt import Attempt, Happening, need
+from realcli_session.phases.flood import excess_of
 from realcli_session.phases.limits import (
     QUIESCE_GRACE,
     QUIESCE_KILL,
@@ -95,6 +96,9 @@ def note_limit(attempt: Attempt) -> None:
             )
         case "wall":
             attempt.writer.emit("session", Limit(limit="wall", allowed=f"{trial.wall:g}s", measured=f"{clock.wall:.3f}s"))
+        case "output":
+            allowed, measured = need(excess_of(attempt.writer))
+            attempt.writer.emit("session", Limit(limit="output", allowed=allowed, measured=measured))
         case None:
             pass
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from realcli.api.termination import Result, Termination
 from realcli.ledger.events import LedgerOpen, SessionError
+from realcli.ledger.follow import Follower
 from realcli.ledger.uploader import Uploader
 from realcli.ledger.writer import LedgerWriter, Redactor
 from realcli.storage.opening import open_store
@@ -23,9 +24,11 @@ from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_l
 from realcli_session.phases import setup
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.conversation import outage, work
+from realcli_session.phases.flood import watch_output
 from realcli_session.phases.own_setup import own_setup, secret_values
 from realcli_session.phases.quiesce import quiesce
 from realcli_session.phases.seal import seal, termination_of
+from realcli_session.phases.storage import tell_outages
 from realcli_session.phases.table import Cause, Stage, advance
 from realcli_session.phases.working import WorkingClock, wait_for_limit
 from realcli_session.release import SocketUse
@@ -66,7 +69,8 @@ class WorkSession:
         self._store = store
         self._trial = trial
         writer = LedgerWriter(settings.spool, secrets=secrets)
-        uploader = Uploader(writer, store, trial.paths.root, interval=settings.segment_seconds)
+        follower = Follower(store, trial.paths.following)
+        uploader = Uploader(writer, store, trial.paths.root, interval=settings.segment_seconds, follower=follower)
         self.attempt = Attempt(
             trial=trial,
             settings=settings,
@@ -82,6 +86,8 @@ class WorkSession:
         """Setup, work, quiesce, seal. Never raises for what the table has a row for."""
         attempt = self.attempt
         setup.start_threads()
+        tell_outages(attempt)
+        watch_output(attempt)
         attempt.writer.emit("session", self._opening())
         with _sigterm(attempt), contextlib.closing(socket.listen()) as listener:
             await self._stages(listener)

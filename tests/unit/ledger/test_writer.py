@@ -222,7 +222,7 @@ async def test_an_outage_spools_and_catches_up(tmp_path: Path) -> None:
     writer = LedgerWriter(tmp_path / "spool", segment_bytes=300)
     blocked: list[bool] = []
     store = FlakyStore(tmp_path / "store", failures=2)
-    uploader = Uploader(writer, store, "root", on_blocked=blocked.append)
+    uploader = Uploader(writer, store, "root", on_outage=lambda outage: blocked.append(outage.state == "blocked"))
     for number in range(20):
         writer.emit("agent", AgentMessage(text=str(number)))
     summary = writer.close()
