@@ -9,7 +9,7 @@ STATE_ENTRIES = 1_000_000
 STATE_SECONDS = 900.0
 """Time the state may take to be read; more is StateTooLarge."""
 LEDGER_BYTES = 8 << 30
-"""Lines and blobs of one trial together; more of any of these three is AgentFloodedOutput. 600 turns of a megabyte are a tenth."""
+"""Lines and blobs of one trial together; more of any of these three is AgentFloodedOutput. 600 turns of a megabyte: a tenth."""
 LEDGER_EVENTS = 2_000_000
 LEDGER_BLOBS = 100_000
 PLANT_BYTES = 4 << 20
