@@ -28,6 +28,7 @@ from realcli_session.phases.flood import watch_output
 from realcli_session.phases.own_setup import own_setup, secret_values
 from realcli_session.phases.quiesce import quiesce
 from realcli_session.phases.seal import seal, termination_of
+from realcli_session.phases.signals import gateway_signals, signalled, wait_for_signal
 from realcli_session.phases.storage import tell_outages
 from realcli_session.phases.table import Cause, Stage, advance
 from realcli_session.phases.working import WorkingClock, wait_for_limit
@@ -95,15 +96,19 @@ class WorkSession:
 
     async def _stages(self, listener: Listener) -> None:
         attempt = self.attempt
+        late: list[asyncio.Task[None]] = []  # what an open answer may still tell while the agent is stopped
         uploading = self._watch([attempt.uploader.run()])
         await self._during(Stage.SETUP, setup.set_up(attempt, listener, self._fetch))
         if attempt.progress.stage is Stage.WORK:
-            watchers = self._watch([self._limits(), self._runner(), self._turns(), self._provider()])
+            signals = gateway_signals(need(attempt.gateway))
+            late = self._watch([wait_for_signal(attempt, *signal) for signal in signals])
+            watchers = self._watch([self._limits(), self._runner(), self._provider()])
             await self._during(Stage.WORK, work(attempt))
             await _cancel(watchers)
         attempt.clock.stop()
         if attempt.progress.stage is Stage.QUIESCE:
             await self._during(Stage.QUIESCE, quiesce(attempt))
+        await _cancel(late)
         await _cancel(uploading)  # from here on the seal uploads
         while not attempt.causes.empty():  # what still counts shows again
             attempt.causes.get_nowait()
@@ -128,13 +133,16 @@ class WorkSession:
         while attempt.progress.stage is stage:
             happening = asyncio.create_task(attempt.causes.get())
             await asyncio.wait({task, happening}, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                await _cancel([happening])
-                self._apply(*self._outcome(task))
-                if attempt.progress.stage is stage:
-                    self._apply(Cause.INTERNAL, f"stage {stage} ended without an end")
-            else:
+            if happening.done():  # it was there before the body's end, or comes with it
                 self._apply(*happening.result())
+                continue
+            await _cancel([happening])
+            if stage is Stage.WORK and (signal := signalled(attempt)) is not None:
+                self._apply(*signal)
+            if attempt.progress.stage is stage:
+                self._apply(*self._outcome(task))
+            if attempt.progress.stage is stage:
+                self._apply(Cause.INTERNAL, f"stage {stage} ended without an end")
         await _cancel([task])
 
     def _outcome(self, task: asyncio.Task[Happening]) -> Happening:
@@ -201,11 +209,6 @@ class WorkSession:
     async def _runner(self) -> None:
         lost = await need(self.attempt.runner).wait_lost()
         self.attempt.happened(Cause.RUNNER_LOST, lost.reason)
-
-    async def _turns(self) -> None:
-        gateway = need(self.attempt.gateway)
-        await gateway.turn_limit_hit.wait()
-        self.attempt.happened(Cause.TURN_LIMIT, f"request {gateway.turns + 1} was refused")
 
     async def _provider(self) -> None:
         self.attempt.happened(*await outage(self.attempt))

@@ -1,0 +1,48 @@
+"""What the gateway finds out, as causes. Its events are set once and for ever, so they can be asked for as well as waited for."""
+
+from __future__ import annotations
+
+import asyncio
+
+from realcli_session.gateway.port import GatewayPort
+from realcli_session.phases.attempt import Attempt, Happening, need
+from realcli_session.phases.table import Cause
+
+
+def gateway_signals(gateway: GatewayPort) -> list[tuple[asyncio.Event, Cause]]:
+    """(event, cause), the one that decides first where several are set."""
+    return [
+        (gateway.broken, Cause.INTERNAL),
+        (gateway.model_mismatch, Cause.MODEL_MISMATCH),
+        (gateway.budget_hit, Cause.BUDGET),
+        (gateway.turn_limit_hit, Cause.TURN_LIMIT),
+    ]
+
+
+def signalled(attempt: Attempt) -> Happening | None:
+    """What the gateway knows by now that ends the work: an agent that yields at this moment yields too late."""
+    if attempt.gateway is None:
+        return None
+    for event, cause in gateway_signals(attempt.gateway):
+        if event.is_set():
+            return cause, detail_of(attempt.gateway, cause)
+    return None
+
+
+async def wait_for_signal(attempt: Attempt, event: asyncio.Event, cause: Cause) -> None:
+    """Tell the driver when the event comes."""
+    await event.wait()
+    attempt.happened(cause, detail_of(need(attempt.gateway), cause))
+
+
+def detail_of(gateway: GatewayPort, cause: Cause) -> str:
+    """For people."""
+    match cause:
+        case Cause.TURN_LIMIT:
+            return f"request {gateway.turns + 1} was refused"
+        case Cause.BUDGET:
+            return f"the trial's budget is spent: {gateway.cost_usd} USD so far"
+        case Cause.MODEL_MISMATCH:
+            return gateway.mismatch or "the provider answered with another model id"
+        case _:
+            return f"the gateway failed: {gateway.breakage!r}"
