@@ -1,0 +1,51 @@
+"""Where things that are costly to make are kept: `$REALCLI_CACHE`, else ~/.cache/realcli. Made once, under a lock."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+
+def cache_dir() -> Path:
+    """The folder, made."""
+    folder = Path(os.environ.get("REALCLI_CACHE") or Path.home() / ".cache" / "realcli")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def kept(room: str, name: str, make: Callable[[Path], None]) -> Path:
+    """`<cache>/<room>/<name>`: there already, or made by `make(partial)`, which has to create what `partial` names."""
+    folder = cache_dir() / room
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / name
+    with _locked(folder / f".{name}.lock"):
+        if not place.exists():
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".partial-") as partial:
+                made = Path(partial) / "made"
+                make(made)
+                made.rename(place)
+    return place
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder that untrusted programs have written to; modes they took away are given back first."""
+
+    def again(function: Callable[[str], object], path: str, error: object) -> None:
+        os.chmod(os.path.dirname(path), 0o700)
+        with contextlib.suppress(OSError):
+            os.chmod(path, 0o700, follow_symlinks=False)
+        function(path)
+
+    shutil.rmtree(folder, onerror=again)

@@ -1,0 +1,167 @@
+"""A sweep of one configuration planned in a local directory by the real plan program."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from realcli.api.agents import PROGRAMS
+from realcli.api.models import Api
+from realcli.api.plan import Lock, Plan, plan_in_log
+from realcli.api.sweep import Mode
+from realcli.api.termination import parse_termination
+from realcli.benchmark.problems import BenchmarkError
+from realcli.benchmark.publish import publish
+from realcli.benchmark.suite import Suite, load_suite
+from realcli.ledger.events import EVENT, Event
+from realcli.ledger.seals import VerifySeal, WorkSeal
+from realcli.storage.local import LocalStore
+from realcli.storage.paths import AttemptPaths, SweepPaths
+from realcli_cli.local.pods import start_session
+from realcli_cli.main import UserError
+
+STORE = {"bucket": "local", "credentials": {"secretRef": {"name": "local"}}}
+_KEY = {"secretRef": {"name": "local", "key": "key"}}
+KEY_VARIABLES: dict[str, str] = {"anthropic": "ANTHROPIC", "responses": "RESPONSES", "chat": "CHAT"}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model behind one address: base URL without /v1, and the key."""
+
+    id: str
+    url: str
+    key: str = field(repr=False)
+
+    def endpoint(self, api: Api) -> dict[str, Any]:
+        """As a sweep names it."""
+        url = self.url.rstrip("/").removesuffix("/v1")
+        return {"url": url if api == "anthropic" else f"{url}/v1", "apiKey": _KEY}
+
+
+@dataclass
+class LocalSweep:
+    """A planned sweep whose storage is a directory."""
+
+    store_dir: Path
+    lock: Lock
+    plan: Plan
+    environment: dict[str, str]
+    """What every session of it needs."""
+
+    @property
+    def store(self) -> LocalStore:
+        """Where everything lies."""
+        return LocalStore(self.store_dir)
+
+    def ordinal(self, task: str, mode: Mode, repeat: int = 1) -> int:
+        """The trial of a cell."""
+        cells = (self.plan.coordinates(n) for n in range(self.plan.size))
+        return next(c.ordinal for c in cells if (c.task, c.mode, c.repeat) == (task, mode, repeat))
+
+    def attempt(self, ordinal: int, attempt: int = 1) -> AttemptPaths:
+        """Its keys."""
+        return SweepPaths(self.plan.root).attempt(ordinal, attempt)
+
+    def place(self, ordinal: int, attempt: int = 1) -> Path:
+        """Its folder."""
+        return self.store_dir / self.attempt(ordinal, attempt).root
+
+    def events(self, ordinal: int, attempt: int = 1) -> list[Event]:
+        """The ledger in storage."""
+        store = self.store
+        keys = [info.key for info in store.list(self.attempt(ordinal, attempt).ledger + "/")]
+        return [EVENT.validate_json(line) for key in sorted(keys) for line in store.get(key).splitlines()]
+
+    def work_seal(self, ordinal: int, attempt: int = 1) -> WorkSeal:
+        """Parsed."""
+        return WorkSeal.model_validate_json(self.store.get(self.attempt(ordinal, attempt).work_seal))
+
+    def verify_seal(self, ordinal: int, verify: int = 1, attempt: int = 1) -> VerifySeal:
+        """Parsed."""
+        return VerifySeal.model_validate_json(self.store.get(self.attempt(ordinal, attempt).verify(verify).seal))
+
+
+def suite_of_task(task: Path) -> Suite:
+    """A suite of this task alone. UserError with every problem of the task."""
+    if not (task / "task.toml").is_file():
+        raise UserError(
+            f"--task {task}: no task.toml in it; expected a task's folder, e.g. benchmark/starter/tasks/site-settings"
+        )
+    with tempfile.TemporaryDirectory() as own:
+        root = Path(own)
+        (root / "benchmark.toml").write_text('name = "local"\nversion = "1.0.0"\n')
+        shutil.copytree(task, root / "tasks" / task.resolve().name)
+        try:
+            return load_suite(root)
+        except BenchmarkError as error:
+            raise UserError(f"--task {task}: {error}") from error
+
+
+def plan_sweep(
+    store_dir: Path,
+    suite: Suite,
+    program: str,
+    model: Model,
+    *,
+    modes: Sequence[Mode] = ("EXEC", "COLLAB"),
+    user: Model | None = None,
+    limits: Mapping[str, Any] | None = None,
+    agent: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> LocalSweep:
+    """Publish the suite and plan all its tasks, one repeat. UserError says what the plan program refuses.
+
+    `user`: the simulated user's model; without one it is Canonical. `agent`: further fields of spec.agents[0].
+    """
+    store_dir.mkdir(parents=True, exist_ok=True)
+    published = publish(suite, LocalStore(store_dir), "benchmarks")
+    api = PROGRAMS[program].api
+    spec: dict[str, Any] = {
+        "benchmark": {"source": f"s3://local/{published.key}", "digest": published.digest},
+        "agents": [{"name": program, **(agent or {})}],
+        "models": [{"name": "model", "model": model.id, "endpoints": {api: model.endpoint(api)}}],
+        "modes": list(modes),
+        "repeats": 1,
+        "limits": dict(limits or {}),
+        "storage": STORE,
+    }
+    keys = {f"REALCLI_KEY_0_{KEY_VARIABLES[api]}": model.key}
+    if user is not None:
+        spec["simulatedUser"] = {"mode": "Model", "model": {"model": user.id, "endpoints": {"chat": user.endpoint("chat")}}}
+        keys["REALCLI_KEY_USER"] = user.key
+    version = PROGRAMS[program].version
+    platform = {
+        "operatorVersion": "local", "userNamespaces": False, "imageVolumes": False,
+        "images": {"session": "local", "judge": "local", "toolkit": "local", "agents": {f"{program}/{version}": "local"}},
+    }  # fmt: skip
+    request = {"sweep": {"namespace": "local", "name": "local", "uid": "00000000"}, "spec": spec, "platform": platform}
+    variables = {
+        "REALCLI_STORAGE": json.dumps({"directory": str(store_dir.resolve())}),
+        "REALCLI_ALLOW_LOOPBACK": "1",
+        "REALCLI_GATEWAY_PORT": "0",
+        "REALCLI_SEGMENT_SECONDS": "1",
+        "REALCLI_NODE": "local",
+        **(environment or {}),
+    }
+    return _planned(store_dir, variables, keys | {"REALCLI_SWEEP": json.dumps(request)})
+
+
+def _planned(store_dir: Path, variables: dict[str, str], own: dict[str, str]) -> LocalSweep:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "termination"
+        session = start_session(["plan"], variables | own | {"REALCLI_TERMINATION_LOG": str(log)}, stderr=subprocess.PIPE)
+        out, err = session.communicate(timeout=300)
+        message = parse_termination(log.read_text()) if log.exists() else None
+    if message is None or message.seal is None or session.returncode != 0:
+        said = message.message if message is not None else err.strip()[-2000:]
+        raise UserError(f"the trial cannot be planned: {said}")
+    plan = plan_in_log(out, message.seal)
+    lock = Lock.model_validate_json(LocalStore(store_dir).get(SweepPaths(plan.root).lock))
+    return LocalSweep(store_dir, lock, plan, variables)
