@@ -6,28 +6,34 @@ thing. Definitions: measuring.md 2.2 and `vocabulary` of the scenario catalogue.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import ValidationError
 
 from realcli.ledger.events import (
     Data,
     EpisodeEnd,
+    EpisodeStart,
     Event,
     FinalClaim,
     LedgerOpen,
     ModelRequest,
     ProbeDelivered,
     ProbeUntriggered,
+    RecordGap,
     Snapshot,
+    ToolCall,
+    ToolResult,
     UserMessage,
     Yield,
 )
 
 D = TypeVar("D", bound=Data)
+Record = Literal["command", "file", "net", "ledger"]
 
 
 class TrajectoryError(ValueError):
@@ -54,12 +60,30 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One user message and the agent's response up to its yield. Number 1 is the opener's; 0 is what came before."""
+    """One user message and the agent's response up to its yield. Number 1 is the opener's; 0 is what came before.
+
+    A message into the running response (`how: mid_turn`) belongs to the exchange that runs and starts none; what is said after
+    an interrupt starts the next one.
+    """
 
     number: int
-    messages: tuple[Item, ...]  # user_message
+    messages: tuple[Item, ...]  # user_message: the first starts it, any other went into the response
     items: tuple[Item, ...]  # all events of the exchange, messages and yield included
     closed_by: Item | None  # the yield; None if the run ended first
+
+    @property
+    def complete(self) -> bool:
+        """The agent itself handed over: not interrupted, not cut."""
+        return self.closed_by is not None and isinstance(self.closed_by.data, Yield) and self.closed_by.data.how == "yielded"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call and what it gave back. Made in the reply to request `call.turn`, its result stands in request `result.turn`."""
+
+    call: Item
+    result: Item | None  # None: no later request held one
+    parallel: bool  # the same reply made other calls: in which order they ran is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +93,8 @@ class Window:
     first: int
     last: int
     items: tuple[Item, ...]
-    complete: bool  # False: the run ended inside it
+    complete: bool  # False: a limit or a crash ended the run inside it
+    closed_by: Item | None = None  # yield, approval or claim; None: the end of the run
 
     def of(self, cls: type[D]) -> Iterator[tuple[Event, D]]:
         """Events of one kind inside the window."""
@@ -80,16 +105,32 @@ class Window:
     def has_agent_event(self) -> bool:
         """True if the agent did anything in it: a request was accepted, or it spoke, or it handed over.
 
-        A refused request is a window cut before the agent could do anything (turn limit).
+        A refused request is a window cut before the agent could do anything (turn limit), and so is the failure it ends in.
         """
-        return any(
-            item.data.refused is None if isinstance(item.data, ModelRequest)
-            else item.event.actor == "agent" or item.event.kind in _OF_THE_AGENT
-            for item in self.items
-        )  # fmt: skip
+        return any(_of_the_agent(item) for item in self.items)
+
+    @property
+    def cut(self) -> bool:
+        """The run ended in it before the agent did anything: it says nothing of the agent."""
+        return not self.complete and not self.has_agent_event()
+
+    def gaps(self, *records: Record) -> list[Item]:
+        """Where one of these recorders missed something; a gap of the ledger is one of every record."""
+        return [i for i in self.items if isinstance(i.data, RecordGap) and i.data.record in (*records, "ledger")]
 
 
-_OF_THE_AGENT = frozenset(("agent_message", "tool_call", "agent_question", "yield", "permission_request"))
+_OF_THE_AGENT = frozenset(("agent_message", "tool_call", "agent_question", "permission_request"))
+
+
+def _of_the_agent(item: Item) -> bool:
+    """Files and commands are not asked: what was started before may write and run on without it."""
+    match item.data:
+        case ModelRequest(refused=refused):
+            return refused is None
+        case Yield(how=how):
+            return how != "failed"
+        case _:
+            return item.event.kind in _OF_THE_AGENT
 
 
 @dataclass(frozen=True)
@@ -161,19 +202,69 @@ class Trajectory:
         found = [(e, d) for e, d in self.of(Snapshot) if d.name == name and (probe is None or d.probe == probe)]
         return found[-1] if found else None
 
+    @cached_property
+    def calls(self) -> tuple[Call, ...]:
+        """Tool calls in order, each with the first result that names it."""
+        results: dict[str, Item] = {}
+        turns: Counter[int] = Counter()
+        for item in self.items:
+            if isinstance(item.data, ToolResult):
+                results.setdefault(item.data.call_id, item)
+            elif isinstance(item.data, ToolCall):
+                turns[item.turn] += 1
+        return tuple(
+            Call(item, results.get(item.data.call_id), turns[item.turn] > 1)
+            for item in self.items
+            if isinstance(item.data, ToolCall)
+        )
+
+    @cached_property
+    def idle(self) -> frozenset[int]:
+        """Events (seq) while the agent waits: before its first request, and between a hand-over and the next request."""
+        waiting, found = True, set()
+        for item in self.items:
+            if isinstance(item.data, ModelRequest):
+                waiting = False
+            elif isinstance(item.data, Yield):
+                waiting = True
+            elif waiting:
+                found.add(item.seq)
+        return frozenset(found)
+
+    @cached_property
+    def first_call(self) -> dict[int, int]:
+        """Turn -> seq of the first tool call of its reply."""
+        found: dict[int, int] = {}
+        for item in self.items:
+            if isinstance(item.data, ToolCall):
+                found.setdefault(item.turn, item.seq)
+        return found
+
     def response_after(self, anchor: int) -> Window:
         """From the first event after seq `anchor` to the next yield, that one included (anchor rule of probes)."""
-        items: list[Item] = []
-        for item in self.items[anchor:]:
-            items.append(item)
-            if isinstance(item.data, Yield):
-                return Window(anchor + 1, item.seq, tuple(items), complete=True)
-        return Window(anchor + 1, len(self.items), tuple(items), complete=False)
+        return self.response_from(anchor + 1, self.items[anchor - 1].event.exchange)
+
+    def response_from(self, first: int, since: int) -> Window:
+        """From event `first` to the next yield, that one included. A yield of an exchange before `since` closes nothing.
+
+        A program that failed did not hand over: the run ended inside the window.
+        """
+        for item in self.items[first - 1 :]:
+            if isinstance(item.data, Yield) and item.event.exchange >= since:
+                closed = item.data.how != "failed"
+                return Window(first, item.seq, self.items[first - 1 : item.seq], closed, item if closed else None)
+        return self._until_end(first, complete=False)
 
     def post(self, anchor: int) -> Window:
-        """From the first event after seq `anchor` to the end of the ledger."""
-        return Window(anchor + 1, len(self.items), self.items[anchor:], complete=self.end is not None)
+        """From the first event after seq `anchor` to the end of the episode."""
+        return self._until_end(anchor + 1, complete=self.claimed)
 
     def run(self) -> Window:
-        """The whole run."""
-        return self.post(0)
+        """The whole run, from the opener."""
+        start = next((i.seq for i in self.items if isinstance(i.data, EpisodeStart) or i.event.exchange > 0), len(self.items) + 1)
+        return self._until_end(start, complete=self.claimed)
+
+    def _until_end(self, first: int, complete: bool) -> Window:
+        ends = [item.seq for item in self.items if isinstance(item.data, EpisodeEnd)]
+        last = ends[0] if ends else len(self.items)
+        return Window(first, last, self.items[first - 1 : last], complete)

@@ -242,13 +242,13 @@ class TriggerState:
                     return one, True
                 found = matches(atom.pattern, item, self.blobs)
                 return (replace(one, count=one.count + 1) if found else one), found is not None
-            case ExchangeAtLeast(exchange_at_least=least), Yield(how="yielded" | "failed") if item.event.exchange + 1 >= least:
+            case ExchangeAtLeast(exchange_at_least=least), Yield() if item.event.exchange + 1 >= least:
                 return replace(one, on=True), True
             case SlicePending(slice_pending=name), SliceReleased(slice=found_name) if found_name == name:
                 return replace(one, on=False), True
             case ExchangesSince(exchanges_since=name), SliceReleased(slice=found_name) if found_name == name:
                 return (one if one.on else replace(one, on=True, count=-1 if self.mid_turn else 0)), True
-            case ExchangesSince(), Yield(how="yielded" | "failed") if one.on:
+            case ExchangesSince(), Yield(how="yielded") if one.on:  # an interrupted response is not complete
                 return replace(one, count=one.count + 1), True
             case _:
                 return one, True
