@@ -61,7 +61,7 @@ class _Starting:
     """A program that the session asked for, between fork and exec: the runner's own memory still, which the kernel hides."""
 
     row: dict[str, Any]
-    said: bool = False
+    tgid: int = 0
 
 
 class Recorder:
@@ -179,9 +179,9 @@ class Recorder:
     def _on_exec(self, listener: Listener, notification: Notification) -> None:
         who = target.ids(notification.pid)
         starting = self._starting
-        if starting is not None and who.ppid == self._own and who.tgid not in self._live:
-            if not starting.said:  # PATH is searched: the first attempt stands for all, whether one succeeds or not
-                starting.said = True
+        if starting is not None and who.ppid == self._own and (who.tgid == starting.tgid or who.tgid not in self._live):
+            if not starting.tgid:  # PATH is searched: the first attempt stands for all, whether one succeeds or not
+                starting.tgid = who.tgid
                 self._number += 1
                 self._follow(who.tgid, self._number)
                 row = {"k": "cmd", "id": self._number, "pid": who.tgid, "parent": None, "path": "", "cut": False, "root": True}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,14 +42,16 @@ def events() -> list[Event]:
 
 
 @pytest.fixture
-def writer(tmp_path: Path, events: list[Event]) -> LedgerWriter:
-    return LedgerWriter(tmp_path, on_event=events.append)
+def writer(tmp_path: Path, events: list[Event]) -> Iterator[LedgerWriter]:
+    made = LedgerWriter(tmp_path, on_event=events.append)
+    yield made
+    made.close()
 
 
 def a_command(
     number: int, *, parent: int | None = None, root: bool = False, when: int = 5, argv: tuple[str, ...] = ("ls",)
 ) -> CommandRow:
-    return CommandRow(when, number, 100 + number, parent, root, argv, False, "/app", "/bin/ls")
+    return CommandRow(when, number, 100 + number, parent, argv, False, "/app", "/bin/ls", root)
 
 
 async def recorded(writer: LedgerWriter, rows: list[Recorded]) -> None:
