@@ -69,6 +69,7 @@ class Uploader:
         self._pending: deque[Path] = deque()
         self._objects: dict[str, SealedObject] = {}
         self._since: float | None = None  # when storage went away
+        self._message = ""
         self._lock = asyncio.Lock()
         self._max_waiting = max_waiting
         self._stall = stall
@@ -128,6 +129,11 @@ class Uploader:
     def blocked(self) -> bool:
         """Whether storage is away."""
         return self._since is not None
+
+    @property
+    def message(self) -> str:
+        """What storage said when it went away the last time."""
+        return self._message
 
     @property
     def objects(self) -> list[SealedObject]:
@@ -192,7 +198,7 @@ class Uploader:
 
     def _went(self, message: str) -> None:
         if self._since is None:
-            self._since = asyncio.get_running_loop().time()
+            self._since, self._message = asyncio.get_running_loop().time(), message
             self._tell("blocked", 0.0, message)
 
     def _came_back(self) -> None:

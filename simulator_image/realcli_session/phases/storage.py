@@ -38,6 +38,8 @@ class Hold:
         self._since = utc_now()
         attempt.uploader.on_outage = self._tell
         (attempt.settings.spool / RUN).write_bytes(attempt.run.canonical())
+        if attempt.uploader.blocked:  # since the work
+            self._begin(attempt.uploader.message)
 
     @property
     def left(self) -> float:
@@ -48,14 +50,13 @@ class Hold:
         """Nothing waits any more, or nothing waits for it."""
         self._file.unlink(missing_ok=True)
 
-    def begin(self, message: str) -> None:
-        """Storage is away."""
+    def _begin(self, message: str) -> None:
         attempt = self._attempt
         spool = Spool(
             trial=attempt.trial.identity,
             place=attempt.uploader.place,
             since=self._since,
-            message=message,
+            message=attempt.redactor.text(shorten(message)),
             stored=attempt.uploader.objects,
             files={RUN: RUN} | {name: path.relative_to(attempt.settings.spool).as_posix() for name, path in attempt.files},
         )
@@ -68,7 +69,7 @@ class Hold:
             self._attempt.writer.emit("session", _event(outage))
         if outage.state == "blocked":
             self._since = utc_now()
-            self.begin(self._attempt.redactor.text(shorten(outage.message)))
+            self._begin(outage.message)
         else:
             self.end()
 
