@@ -13,6 +13,7 @@ from realcli_session.gateway.dialects.base import Output, ReplyReader, Route, Sh
 
 SUB_AGENT: Final = "x-claude-code-agent-id"
 """Header by which the program marks the requests of its sub-agents; their text is not shown to the user."""
+_COMPACTION = "an <analysis> block followed by a <summary> block"  # what Claude Code 2.1.140 asks for, in a text of its own
 _SIGNATURE = "x-anthropic-billing-header:"
 _FIELDS = frozenset(
     {
@@ -117,8 +118,8 @@ class Anthropic:
                 yield block["text"]
 
     def visible(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
-        """Requests without tools are titles and summaries."""
-        return bool(body.get("tools")) and SUB_AGENT not in headers
+        """Requests without tools are titles. A compaction offers tools all the same and is told by the program's own wording."""
+        return bool(body.get("tools")) and SUB_AGENT not in headers and not _compacts(body)
 
     def reader(self) -> ReplyReader:
         """For one message."""
@@ -155,6 +156,16 @@ def _content(body: Mapping[str, Any], role: str | None = None) -> Iterator[Mappi
         content = message.get("content")
         if isinstance(content, list) and role in (None, message.get("role")):
             yield from content
+
+
+def _compacts(body: Mapping[str, Any]) -> bool:
+    """Whether the newest message asks for a summary of the conversation."""
+    messages = body.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages and isinstance(messages[-1], dict) else {}
+    content = last.get("content")
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    newest = blocks[-1] if blocks and isinstance(blocks[-1], dict) else {}
+    return newest.get("type") == "text" and _COMPACTION in str(newest.get("text"))
 
 
 def _signature(block: object) -> bool:
