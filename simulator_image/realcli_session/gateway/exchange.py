@@ -95,6 +95,7 @@ class Exchange:
         self._started = shared.clock.monotonic()
         self._first_byte: float | None = None
         self._received = 0
+        self._generated = True  # until the provider says that it did not
         self._visible = shared.dialect.visible(body, request.headers)
         self._ended = False
         self._recorded = False
@@ -171,6 +172,7 @@ class Exchange:
         message = object_of(text)
         self._received = len(answer.body)
         if answer.status != 200:
+            self._generated = False
             if self._turn is not None and self._shared.dialect.refusal_error(answer.status, message or {}):
                 self._shared.refused_by_model = self._visible
             if answer.exhausted or answer.status in OUR_FAULT:
@@ -266,7 +268,7 @@ class Exchange:
         if self._turn is not None and self._visible and self._reply.complete:
             self._shared.refused_by_model = self._reply.refusal
         cost = None
-        if self._turn is not None and (self._first_byte is None or status == 200):  # an error answer generated nothing
+        if self._turn is not None and self._generated:
             cost = self._shared.account.add(self._reply.tokens(), len(self._sent), self._received)
         if not self._recorded:
             return

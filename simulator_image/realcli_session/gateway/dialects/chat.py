@@ -149,8 +149,9 @@ def _messages(messages: object, network: bool) -> str | None:
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
             return f"feature: messages[{number}] is not an object"
-        if message.get("role") not in _ROLES:
-            return f"feature: messages[{number}].role {str(message.get('role'))[:64]}"
+        role = message.get("role")
+        if not isinstance(role, str) or role not in _ROLES:
+            return f"feature: messages[{number}].role {str(role)[:64]}"
         if message.get("audio") is not None:
             return f"feature: messages[{number}].audio"
         found = _parts(message.get("content"), network)

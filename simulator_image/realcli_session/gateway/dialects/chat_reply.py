@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from realcli.api.trial import Tokens
 from realcli_session.gateway.dialects.base import Called, Part, Said
 from realcli_session.gateway.dialects.json_parts import arguments_of, error_text, list_of, mapping_of, object_of, text_of
-from realcli_session.gateway.dialects.openai import FILTER_CODES, tokens_of
+from realcli_session.gateway.dialects.openai import names_filter, tokens_of
 from realcli_session.gateway.sse import SseEvent
 
 
@@ -124,7 +124,7 @@ class ChatReply:
 
     def _broke(self, error: object) -> None:
         self.error = error_text(error)
-        self.refusal = self.refusal or mapping_of(error).get("code") in FILTER_CODES
+        self.refusal = self.refusal or names_filter(error)
 
     def _done(self) -> list[Part]:
         self.complete = self.error is None

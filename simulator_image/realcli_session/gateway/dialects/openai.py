@@ -48,9 +48,15 @@ def models(model: str) -> dict[str, Any]:
 
 
 def declined(message: Mapping[str, Any]) -> bool:
-    """An error object names a filter."""
+    """An error answer names a filter."""
     found = mapping_of(message.get("error"))
-    return found.get("code") in FILTER_CODES or mapping_of(found.get("innererror")).get("code") == "ResponsibleAIPolicyViolation"
+    return names_filter(found) or mapping_of(found.get("innererror")).get("code") == "ResponsibleAIPolicyViolation"
+
+
+def names_filter(found: object) -> bool:
+    """The code of an error object is a filter's."""
+    code = mapping_of(found).get("code")
+    return isinstance(code, str) and code in FILTER_CODES
 
 
 def tokens_of(usage: Mapping[str, Any], prompt: str, completion: str) -> Tokens | None:

@@ -171,7 +171,8 @@ def _include(include: object) -> str | None:
         return None
     if not isinstance(include, list):
         return "feature: include is not a list"
-    return next((f"feature: include {str(name)[:64]}" for name in include if name not in _INCLUDES), None)
+    unknown = (name for name in include if not isinstance(name, str) or name not in _INCLUDES)
+    return next((f"feature: include {str(name)[:64]}" for name in unknown), None)
 
 
 def _tools(tools: object, where: str, network: bool) -> str | None:

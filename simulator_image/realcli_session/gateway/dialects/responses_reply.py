@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from realcli.api.trial import Tokens
 from realcli_session.gateway.dialects.base import Called, Part, Said
 from realcli_session.gateway.dialects.json_parts import arguments_of, error_text, list_of, mapping_of, object_of, text_of
-from realcli_session.gateway.dialects.openai import FILTER_CODES, tokens_of
+from realcli_session.gateway.dialects.openai import names_filter, tokens_of
 from realcli_session.gateway.sse import SseEvent
 
 _DELTAS = {
@@ -50,13 +50,13 @@ class ResponsesReply:
         data = object_of(event.data)
         if data is None:
             return []
-        kind = data.get("type")
+        kind = text_of(data.get("type"))
         response = mapping_of(data.get("response"))
         if kind in ("response.created", "response.in_progress"):
             self._about(response)
         elif kind == "response.output_item.added" and isinstance(data.get("item"), dict):
             self._open[_key(data)] = _Open(dict(data["item"]))
-        elif isinstance(kind, str) and kind in _DELTAS and isinstance(data.get("delta"), str):
+        elif kind in _DELTAS and isinstance(data.get("delta"), str):
             opened = self._open.get(_key(data))
             if opened is not None:
                 opened.parts.setdefault(_DELTAS[kind], []).append(data["delta"])
@@ -117,7 +117,7 @@ class ResponsesReply:
 
     def _broke(self, error: object) -> None:
         self.error = error_text(error)
-        self.refusal = self.refusal or mapping_of(error).get("code") in FILTER_CODES
+        self.refusal = self.refusal or names_filter(error)
 
     def _done(self, item: dict[str, Any]) -> list[Part]:
         self._items.append(item)
