@@ -177,28 +177,39 @@ class Recorder:
             listener.proceed(notification)
 
     def _on_exec(self, listener: Listener, notification: Notification) -> None:
-        who = target.ids(notification.pid)
-        starting = self._starting
-        if starting is not None and who.ppid == self._own and (who.tgid == starting.tgid or who.tgid not in self._live):
-            if not starting.tgid:  # PATH is searched: the first attempt stands for all, whether one succeeds or not
-                starting.tgid = who.tgid
-                self._number += 1
-                self._follow(who.tgid, self._number)
-                row = {"k": "cmd", "id": self._number, "pid": who.tgid, "parent": None, "path": "", "cut": False, "root": True}
-                self._push(row | starting.row)
+        if (starting := self._starting) is not None and self._is(starting, target.ids(notification.pid)):
             return
         try:
-            with target.seen_as(who.fsuid, who.fsgid):
-                found = target.wanted(notification)
+            found = target.wanted(notification)
         except PermissionError:
-            self._not_shown(who)
-            return
-        if found is None or not listener.valid(notification):
+            who = target.ids(notification.pid)
+            try:
+                with target.seen_as(who.fsuid, who.fsgid):
+                    found = target.wanted(notification)
+            except PermissionError:
+                self._not_shown(who)
+                return
+        if found is None:
+            return  # most calls: a search through PATH
+        who = target.ids(notification.pid)
+        if not listener.valid(notification):
             return
         parent = self._parent(who.ppid)
         self._number += 1
         self._follow(who.tgid, self._number)
         self._command(self._number, who.tgid, parent, found)
+
+    def _is(self, starting: _Starting, who: target.Ids) -> bool:
+        """The call is that of the program that is being started. One row for it, whether it succeeds or not."""
+        if who.ppid != self._own or (who.tgid in self._live and who.tgid != starting.tgid):
+            return False
+        if not starting.tgid:
+            starting.tgid = who.tgid
+            self._number += 1
+            self._follow(who.tgid, self._number)
+            row = {"k": "cmd", "id": self._number, "pid": who.tgid, "parent": None, "path": "", "cut": False, "root": True}
+            self._push(row | starting.row)
+        return True
 
     def _not_shown(self, who: target.Ids) -> None:
         """The memory is hidden: a process that changed its ids and has executed nothing since."""
