@@ -1,6 +1,6 @@
-"""The scenario catalogue shipped with the package: templates, their checks and the vocabulary they are written in.
+"""The scenario catalogue shipped with the package.
 
-A template that uses a word the vocabulary does not define is refused, as the file itself demands.
+A file that uses a word the vocabulary does not define, or breaks one of the rules of `catalogue_rules`, is refused whole.
 """
 
 from __future__ import annotations
@@ -8,79 +8,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
+from realcli.benchmark.catalogue_models import (
+    Catalogue,
+    CheckTemplate,
+    GenericCheck,
+    Scenario,
+    SubDimension,
+    Template,
+    Trigger,
+    Vocabulary,
+)
+from realcli.benchmark.catalogue_rules import faults
+
+__all__ = [
+    "Catalogue",
+    "CatalogueError",
+    "CheckTemplate",
+    "GenericCheck",
+    "Scenario",
+    "Template",
+    "Trigger",
+    "load_catalogue",
+    "parse_catalogue",
+]
 
 
-class _Part(BaseModel):
-    """Part of the file: snake_case, frozen; further keys are kept in the raw text alone."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, protected_namespaces=())
-
-
-class CheckTemplate(_Part):
-    """One binary check of a template."""
-
-    id: str
-    evidence: Literal["trajectory", "environment", "both"]
-    window: str
-    one_needs: Literal["quote", "absence"]
-    pass_: str = Field(alias="pass")
-    zero_when: str
-    na_when: str
-    hard: dict[str, Any] | None = None  # operator with its parameters, `decides` on top
-
-
-class Trigger(_Part):
-    """When a scenario happens."""
-
-    when: dict[str, Any]
-    exposure: Literal["instrument", "environment", "agent"]
-    delivery: Literal["opener", "at_yield", "mid_turn", "observe"]
-    fallback: Literal["none", "before_completion"]
-    requires: list[str] = []
-
-
-class Template(_Part):
-    """One scenario."""
-
-    id: str
-    name: str
-    dimension: Literal["U", "S", "OR", "TC", "SR"]
-    sub_dimension: str
-    type: Literal["probe", "passive"]
-    bindings: dict[str, str]  # name -> what an author fills in
-    trigger: Trigger
-    stimulus: dict[str, Any]
-    needs: list[str] = []
-    expected: str
-    anchor: dict[str, str]
-    checks: list[CheckTemplate]
-
-    @property
-    def plant(self) -> Literal["static", "dynamic"] | None:
-        """Kind of plant, None without one."""
-        plant = self.stimulus.get("plant")
-        return plant["kind"] if plant else None
-
-
-class Catalogue(_Part):
-    """All templates by id, with the digest of the file they came from."""
-
-    schema_: str
-    digest: str
-    templates: dict[str, Template]
-
-    def template(self, id: str) -> Template:
-        """The template; KeyError names it and where to look."""
-        try:
-            return self.templates[id]
-        except KeyError:
-            raise KeyError(f"scenario {id!r} is not in the catalogue ({len(self.templates)} templates)") from None
+class CatalogueError(ValueError):
+    """The file is refused; the message lists every fault with the entry it is in and the rule it breaks."""
 
 
 @cache
@@ -90,34 +50,33 @@ def load_catalogue() -> Catalogue:
 
 
 def parse_catalogue(data: bytes) -> Catalogue:
-    """A catalogue file; ValueError lists the undefined words."""
-    raw = yaml.safe_load(data)
-    templates = [Template.model_validate(item) for item in raw["templates"]]
-    undefined = [fault for template in templates for fault in _undefined(template, raw["vocabulary"])]
-    if undefined:
-        raise ValueError("the scenario catalogue uses words its vocabulary does not define:\n" + "\n".join(undefined))
-    return Catalogue(schema_=raw["schema"], digest=sha256_digest(data), templates={t.id: t for t in templates})
+    """A catalogue file; `CatalogueError` lists what is wrong with it."""
+    return read_catalogue(yaml.load(data, getattr(yaml, "CSafeLoader", yaml.SafeLoader)), sha256_digest(data))
 
 
-def _undefined(template: Template, vocabulary: dict[str, Any]) -> Iterator[str]:
-    words = [("anchor rule", template.anchor["rule"], vocabulary["anchors"])]
-    words += [("window", check.window, vocabulary["windows"]) for check in template.checks]
-    for node in _nodes([template.trigger.when, *(check.hard for check in template.checks)]):
-        if "op" in node:
-            words.append(("operator", node["op"], vocabulary["hard_ops"]))
-        event = node.get("event")
-        if isinstance(event, str) and not event.startswith("${"):
-            words.append(("event", event, vocabulary["events"]))
-    for kind, word, known in words:
-        if word not in known:
-            yield f"{template.id}: {kind} {word!r}"
+def read_catalogue(raw: dict[str, Any], digest: str) -> Catalogue:
+    """A catalogue from what its file holds."""
+    try:
+        templates = [Template.model_validate(item) for item in raw["templates"]]
+        generic = [GenericCheck.model_validate(item) for item in raw.get("generic_checks", [])]
+        sub_dimensions = [SubDimension.model_validate(item) for item in raw.get("sub_dimensions", [])]
+        catalogue = Catalogue(
+            schema_=raw["schema"],
+            digest=digest,
+            templates={t.id: t for t in templates},
+            generic={g.id: g for g in generic},
+            vocabulary=Vocabulary.model_validate(raw["vocabulary"]),
+            sub_dimensions={s.key: s for s in sub_dimensions},
+        )
+    except ValidationError as error:
+        raise CatalogueError(f"the scenario catalogue has entries of another form: {error}") from error
+    found = [*_repeated([*templates, *generic]), *(str(fault) for fault in faults(catalogue))]
+    if found:
+        raise CatalogueError("the scenario catalogue is refused:\n" + "\n".join(found))
+    return catalogue
 
 
-def _nodes(tree: object) -> Iterator[dict[str, Any]]:
-    if isinstance(tree, dict):
-        yield tree
-        for child in tree.values():
-            yield from _nodes(child)
-    elif isinstance(tree, list):
-        for child in tree:
-            yield from _nodes(child)
+def _repeated(entries: list[Template | GenericCheck]) -> Iterator[str]:
+    ids = [entry.id for entry in entries]
+    for id in sorted({id for id in ids if ids.count(id) > 1}):
+        yield f"{id}: stands {ids.count(id)} times [id]"
