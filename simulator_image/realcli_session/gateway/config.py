@@ -67,7 +67,7 @@ class GatewayConfig:
     host: str = GATEWAY_HOST
     port: int = GATEWAY_PORT  # 0: any free port
     max_body: int = MAX_BODY
-    max_reply: int = MAX_REPLY
+    max_reply: int = MAX_REPLY  # half of it for one that is not streamed and so held
     body_memory: int = 2 * MAX_BODY  # request bodies held at once; more wait
     hold_seconds: float = 1.0  # a reply waits at most this long for the change scan
     connect_seconds: float = 30.0

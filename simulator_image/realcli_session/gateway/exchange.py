@@ -194,8 +194,8 @@ class Exchange:
         chunk = answer.first
         while chunk:
             self._received += len(chunk)
-            parser = self._read_along(parser, chunk)
             if passed := self._filter.feed(chunk):
+                parser = self._read_along(parser, passed)
                 await response.write(passed)
             if self._received > self._config.max_reply:
                 return self._broken_off(response, f"the provider's answer is longer than {self._config.max_reply} bytes")
@@ -203,11 +203,13 @@ class Exchange:
                 chunk = await answer.response.content.readany()
             except BROKEN as error:
                 return self._broken_off(response, f"{type(error).__name__}: {error}")
+        rest = self._filter.flush()
+        self._read_along(parser, rest)
         self._recorder.parts(self._reply.end(), visible=self._visible)
         if self._reply.complete:
             self._end(200)
         self._cut(self._reply.error or "the provider ended its stream before it said that the answer is complete")
-        if rest := self._filter.flush():
+        if rest:
             await response.write(rest)
         await response.write_eof()
         return response

@@ -20,6 +20,7 @@ from realcli_session.gateway.cost import Account
 from realcli_session.gateway.dialects import dialect_of
 from realcli_session.gateway.dialects.base import Route
 from realcli_session.gateway.exchange import Exchange, Ledgered, ModelCheck
+from realcli_session.gateway.listening import listen
 from realcli_session.gateway.port import AcceptedHook, Clock, EventSink, PlainAnswer, ProviderFailure, SystemClock
 from realcli_session.gateway.record import Recorder, clean
 from realcli_session.gateway.turns import TurnCounter
@@ -54,6 +55,7 @@ class Gateway:
         self._refused = 0
         self._refuse: str | None = None
         self._runner: web.AppRunner | None = None
+        self._listener: asyncio.Server | None = None
         self._port = config.port
         self._hooks: set[asyncio.Task[None]] = set()
         self._shared = Ledgered(
@@ -145,13 +147,18 @@ class Gateway:
             max_field_size=MAX_HEADER,
         )
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._config.host, self._config.port).start()
-        self._port = self._runner.addresses[0][1]
+        if self._runner.server is None:
+            raise RuntimeError("the runner was set up and has no server")
+        self._listener = await listen(self._runner.server, self._config.host, self._config.port)
+        self._port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Cut what is open, refuse everything, close the port."""
         self.refuse_all("stopped")
         self._shared.stopping = True
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.close()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()

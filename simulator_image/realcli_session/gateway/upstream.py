@@ -16,7 +16,6 @@ from realcli_session.gateway.port import Clock, PlainAnswer
 from realcli_session.gateway.retry import RETRYABLE, next_wait, retry_after
 from realcli_session.gateway.waits import WaitMeter
 
-MAX_JSON = 64 << 20  # bytes of a reply that is not streamed
 MAX_ERROR = 1 << 20
 PLAIN_HEADERS = {"anthropic-version": "2023-06-01"}  # the OpenAI APIs do not mind
 BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
@@ -152,7 +151,7 @@ class Upstream:
                 if self._dialect.begins_with_error(first):
                     return self._drop(response, NoAnswer(f"the provider's stream began with {self._shown(first)}"))
                 return Streaming(response, first)
-            limit = MAX_JSON if response.status == 200 else MAX_ERROR
+            limit = self._config.max_reply // 2 if response.status == 200 else MAX_ERROR
             data = await _read(response, limit)
             if data is None:
                 return self._drop(
