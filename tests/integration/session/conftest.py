@@ -3,86 +3,38 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.session.harness import KEY, REPOSITORY, Sweep, build_toolkit, plan_sweep
-from tests.support.claude_code import claude_code_dir
+from realcli_cli.local.programs import agent_folder
+from realcli_cli.local.programs import toolkit as made_toolkit
+from realcli_cli.local.provider import ScriptedProvider, scripted_provider
+from tests.integration.session.harness import KEY, REPOSITORY, Sweep, plan_sweep
 
 STARTER = REPOSITORY / "benchmark" / "starter"
 
 
 @pytest.fixture(scope="session")
-def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_toolkit(tmp_path_factory.mktemp("toolkit") / "opt")
+def toolkit() -> Path:
+    return made_toolkit(None)
 
 
 @pytest.fixture(scope="session")
 def agent() -> Path:
-    return claude_code_dir()
-
-
-@dataclass
-class Provider:
-    """The scripted provider process."""
-
-    url: str
-    process: subprocess.Popen[bytes]
-
-    def control(self, **wanted: Any) -> None:
-        request = urllib.request.Request(f"{self.url}/control", json.dumps(wanted).encode(), {"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            assert answer.status == 200
-
-    def seen(self) -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self.url}/requests", timeout=10) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
+    return agent_folder("claude-code", None)
 
 
 @pytest.fixture
-def provider() -> Iterator[Provider]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {"PATH": os.environ["PATH"], "PROVIDER_API_KEY": KEY}
-    command = [sys.executable, "-m", "realcli_provider", "--host", "127.0.0.1", "--port", str(port), "--control"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
-    made = Provider(f"http://127.0.0.1:{port}", process)
-    try:
-        _wait_ready(made)
+def provider() -> Iterator[ScriptedProvider]:
+    with scripted_provider(control=True, key=KEY) as made:
         yield made
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def _wait_ready(provider: Provider) -> None:
-    end = time.monotonic() + 120
-    while True:
-        try:
-            with urllib.request.urlopen(f"{provider.url}/healthz", timeout=5):
-                return
-        except OSError:
-            if provider.process.poll() is not None or time.monotonic() > end:
-                raise
-            time.sleep(0.05)  # a server that starts has no other way to say it is ready
 
 
 @pytest.fixture
-def plan(tmp_path: Path, provider: Provider, toolkit: Path, agent: Path) -> Callable[..., Sweep]:
+def plan(tmp_path: Path, provider: ScriptedProvider, toolkit: Path, agent: Path) -> Callable[..., Sweep]:
     """`plan(limit=…)`: a sweep of the starter suite, both modes, one repeat; `plan(suite=…)`: of another suite."""
 
     def make(suite: Path = STARTER, **limits: Any) -> Sweep:
@@ -114,7 +66,7 @@ def _write(root: Path, tests: str, commands: tuple[str, ...], verifier_seconds: 
         "tasks/mini/interaction/script.json": json.dumps(
             {
                 "persona": "Brief.", "opener": "Hello.", "closer": "Thanks.", "order": ["batch:all"], "batches": {"all": ["run"]},
-                "slices": [{"id": "run", "text": "Run the commands.", "requirements": ["1"]}],
+                "slices": [{"id": "run", "text": "Run the commands.", "requirements": ["1"], "leakTerms": ["commands"]}],
             }
         ),
         "tasks/mini/task.toml": f"""

@@ -12,8 +12,9 @@ from realcli.api.termination import Result
 from realcli.ledger.events import EpisodeEnd, Event, Limit, ProbeUntriggered, Quiesce
 from realcli.ledger.reader import StoreReader
 from realcli.ledger.verify import verify_attempt
-from tests.integration.session.conftest import Provider
-from tests.integration.session.harness import Ended, Pod, Sweep, terminate
+from realcli_cli.local.pods import Ended
+from realcli_cli.local.provider import ScriptedProvider
+from tests.integration.session.harness import Pod, Sweep, terminate
 from tests.integration.session.states import read_archive
 
 Plan = Callable[..., Sweep]
@@ -48,7 +49,7 @@ def test_deadline_with_a_background_writer_that_ignores_signals(plan: Plan, mini
     with sweep.pod(ordinal, "work", "--attempt", "1") as pod:
         ended = pod.ended()
         ended_as(ended, Result.WORK_SEALED, "Deadline")
-        left = pod.container.path("/app/out").read_bytes()
+        left = pod.chroot.path("/app/out").read_bytes()
     state = read_archive(sweep.store.get(sweep.attempt(ordinal).state))
     assert state["app/out"] == left, "no write after quiesce"
     assert len(left) > 0
@@ -68,13 +69,13 @@ def test_deadline_with_a_background_writer_that_ignores_signals(plan: Plan, mini
     assert (verified.termination.reward, verified.termination.limit) == ("0", "deadline")
 
 
-def test_turn_limit(plan: Plan, provider: Provider) -> None:
+def test_turn_limit(plan: Plan, provider: ScriptedProvider) -> None:
     sweep = plan(turns=2)
     ordinal = sweep.ordinal(TASK, "COLLAB")
     ended_as(sweep.work(ordinal), Result.WORK_SEALED, "TurnLimit")
     seal = sweep.work_seal(ordinal)
     assert (seal.turns, seal.limit, seal.valid) == (2, "turns", True)
-    assert provider.seen()["counts"] == {"/v1/messages 200": 2}
+    assert provider.seen()["counts"] == {"/v1/messages 200": 3}, "the plan's test request and two turns"
     assert [(e.probe, e.reason) for e in (x.typed() for x in sweep.events(ordinal)) if isinstance(e, ProbeUntriggered)] == [
         ("touched", "not_reached")
     ]
@@ -89,10 +90,10 @@ def test_turn_limit(plan: Plan, provider: Provider) -> None:
     [(401, Result.WORK_INVALID, "ProviderUnavailable"), (400, Result.WORK_SEALED, "AgentCrashed")],
     ids=["a plain request is refused too", "only the agent's request is refused"],
 )
-def test_provider_errors(plan: Plan, provider: Provider, status: int, result: Result, reason: str) -> None:
+def test_provider_errors(plan: Plan, provider: ScriptedProvider, status: int, result: Result, reason: str) -> None:
     sweep = plan()
     ordinal = sweep.ordinal(TASK, "EXEC")
-    provider.control(status=status)
+    provider.set_control(status=status)
     ended_as(sweep.work(ordinal), result, reason)
     assert sweep.work_seal(ordinal).valid == (result is Result.WORK_SEALED)
     intact(sweep, ordinal)
@@ -114,7 +115,7 @@ def test_the_runner_is_killed(plan: Plan, mini: Mini) -> None:
     sweep = plan(suite=mini("echo 1 > /logs/verifier/reward.txt", "touch /app/out; sleep 300"))
     ordinal = sweep.ordinal("mini", "EXEC")
     with sweep.pod(ordinal, "work", "--attempt", "1") as pod:
-        pod.until(pod.container.path("/app/out").exists)
+        pod.until(pod.chroot.path("/app/out").exists)
         assert pod.container.process is not None
         pod.container.process.kill()  # and with it, as with a container, everything in its pid namespace
         ended_as(pod.ended(), Result.WORK_SEALED, "RunnerLost")
@@ -141,7 +142,7 @@ def test_sigterm_while_working(plan: Plan, mini: Mini) -> None:
     sweep = plan(suite=mini("echo 1 > /logs/verifier/reward.txt", "touch /app/out; sleep 300"))
     ordinal = sweep.ordinal("mini", "EXEC")
     with sweep.pod(ordinal, "work", "--attempt", "1") as pod:
-        pod.until(pod.container.path("/app/out").exists)
+        pod.until(pod.chroot.path("/app/out").exists)
         terminate(pod.session)
         ended_as(pod.ended(), Result.WORK_INVALID, "SessionLost", code=1)
     assert not sweep.work_seal(ordinal).valid
@@ -193,13 +194,14 @@ def full_storage() -> Iterator[Callable[[Sweep, int], Path]]:
 
 
 def test_an_outage_of_storage_is_sat_out(plan: Plan, full_storage: Callable[[Sweep, int], Path]) -> None:
-    sweep = plan()
+    sweep = plan(spoolHold="2m")
     ordinal = sweep.ordinal(TASK, "EXEC")
     place = full_storage(sweep, ordinal)
-    with sweep.pod(ordinal, "work", "--attempt", "1", REALCLI_STORAGE_PATIENCE="120") as pod:
+    with sweep.pod(ordinal, "work", "--attempt", "1") as pod:
         runner = pod.container.process
         assert runner is not None
         pod.until(lambda: runner.poll() is not None)  # the runner goes when the session seals
+        pod.until((pod.folder / "spool" / "spool.json").exists)  # its container is not ready now
         assert not sweep.store.exists(sweep.attempt(ordinal).work_seal)
         subprocess.run(["mount", "-o", "remount,size=50m", str(place)], check=True)
         ended_as(pod.ended(), Result.WORK_SEALED, "Completed")
@@ -208,12 +210,13 @@ def test_an_outage_of_storage_is_sat_out(plan: Plan, full_storage: Callable[[Swe
 
 @pytest.mark.slow
 def test_storage_that_does_not_come_back(plan: Plan, full_storage: Callable[[Sweep, int], Path]) -> None:
-    sweep = plan()
+    sweep = plan(spoolHold="2s")
     ordinal = sweep.ordinal(TASK, "EXEC")
     full_storage(sweep, ordinal)
-    ended = sweep.work(ordinal, REALCLI_STORAGE_PATIENCE="2")
+    ended = sweep.work(ordinal)
     ended_as(ended, Result.WORK_INVALID, "StorageUnavailable")
     assert ended.termination is not None
+    assert "did not come back within limits.spoolHold (2s)" in str(ended.termination.message)
     assert ended.termination.seal is None
 
 

@@ -27,8 +27,10 @@ from realcli.ledger.events import (
 )
 from realcli.ledger.reader import StoreReader
 from realcli.ledger.verify import verify_attempt
-from tests.integration.session.conftest import STARTER, Provider
-from tests.integration.session.harness import KEY, Ended, Sweep
+from realcli_cli.local.pods import Ended
+from realcli_cli.local.provider import ScriptedProvider
+from tests.integration.session.conftest import STARTER
+from tests.integration.session.harness import KEY, Sweep
 from tests.integration.session.states import read_archive
 
 Plan = Callable[..., Sweep]
@@ -114,10 +116,10 @@ def test_collab_batches_probe_and_plant(plan: Plan) -> None:
     assert verify_attempt(StoreReader(sweep.store, sweep.attempt(ordinal).root), sweep.attempt(ordinal).root, digest).ok
 
 
-def test_the_real_key_is_in_no_file(plan: Plan, provider: Provider) -> None:
+def test_the_real_key_is_in_no_file(plan: Plan, provider: ScriptedProvider) -> None:
     sweep = plan()
     ordinal = sweep.ordinal(TASK, "EXEC")
-    provider.control(stick=f"env; echo the key might be {KEY}", times=1)
+    provider.set_control(stick=f"env; echo the key might be {KEY}", times=1)
     sealed(sweep.work(ordinal), "Completed")
     holding = [info.key for info in sweep.store.list("") if KEY.encode() in sweep.store.get(info.key)]
     assert holding == []

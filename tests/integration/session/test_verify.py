@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from realcli.api.termination import Result, Termination
-from tests.integration.session.harness import Ended, Sweep
+from realcli_cli.local.pods import Ended
+from tests.integration.session.harness import Sweep
 
 Plan = Callable[..., Sweep]
 Mini = Callable[..., Path]
