@@ -23,12 +23,13 @@ from realcli_session.agents.port import AgentUnresponsive
 from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_lock, trial_of
 from realcli_session.phases import setup
 from realcli_session.phases.attempt import Attempt, Happening, need
-from realcli_session.phases.conversation import outage, work
+from realcli_session.phases.collab import collab_work
+from realcli_session.phases.conversation import exec_work, outage
 from realcli_session.phases.flood import watch_output
 from realcli_session.phases.own_setup import own_setup, secret_values
 from realcli_session.phases.quiesce import quiesce
 from realcli_session.phases.seal import seal, termination_of
-from realcli_session.phases.signals import gateway_signals, signalled, wait_for_signal
+from realcli_session.phases.signals import gateway_signals, last_word, signalled, wait_for_signal
 from realcli_session.phases.storage import tell_outages
 from realcli_session.phases.table import Cause, Stage, advance
 from realcli_session.phases.working import WorkingClock, wait_for_limit
@@ -103,6 +104,7 @@ class WorkSession:
             signals = gateway_signals(need(attempt.gateway))
             late = self._watch([wait_for_signal(attempt, *signal) for signal in signals])
             watchers = self._watch([self._limits(), self._runner(), self._provider()])
+            work = exec_work if self._trial.identity.mode == "EXEC" else collab_work
             await self._during(Stage.WORK, work(attempt))
             await _cancel(watchers)
         attempt.clock.stop()
@@ -140,7 +142,8 @@ class WorkSession:
             if stage is Stage.WORK and (signal := signalled(attempt)) is not None:
                 self._apply(*signal)
             if attempt.progress.stage is stage:
-                self._apply(*self._outcome(task))
+                outcome = self._outcome(task)
+                self._apply(*(last_word(attempt, outcome) if stage is Stage.WORK else outcome))
             if attempt.progress.stage is stage:
                 self._apply(Cause.INTERNAL, f"stage {stage} ended without an end")
         await _cancel([task])

@@ -8,6 +8,8 @@ from realcli_session.gateway.port import GatewayPort
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.table import Cause
 
+_ENDS_OF_THE_AGENT = frozenset({Cause.COMPLETED, Cause.AGENT_FAILED, Cause.AGENT_EXIT})
+
 
 def gateway_signals(gateway: GatewayPort) -> list[tuple[asyncio.Event, Cause]]:
     """(event, cause), the one that decides first where several are set."""
@@ -27,6 +29,14 @@ def signalled(attempt: Attempt) -> Happening | None:
         if event.is_set():
             return cause, detail_of(attempt.gateway, cause)
     return None
+
+
+def last_word(attempt: Attempt, happening: Happening) -> Happening:
+    """What the work ended with, or AGENT_REFUSED where the last answer of the main conversation was a safety refusal."""
+    cause, detail = happening
+    if cause not in _ENDS_OF_THE_AGENT or attempt.gateway is None or not attempt.gateway.refused_by_model:
+        return happening
+    return Cause.AGENT_REFUSED, "the model's last answer was a safety refusal" + (f"; {detail}" if detail else "")
 
 
 async def wait_for_signal(attempt: Attempt, event: asyncio.Event, cause: Cause) -> None:
