@@ -13,6 +13,7 @@ from realcli_provider.shell import as_list, write_command
 USER_FIELD = "message_to_user"
 _TASK = re.compile(r"Task Description:\n(.*?)\n+Current [Tt]erminal [Ss]tate:\n(.*)", re.DOTALL)
 _SCREEN = re.compile(r"^(?:New Terminal Output|Current Terminal Screen|Current terminal state):", re.MULTILINE)
+_PROMPT = re.compile(r"^(?:[\w.-]+@[\w.-]+:\S*|(?:ba)?sh-[\d.]+)[#$](?: |$)")
 _CONFIRM = "Are you sure you want to mark the task as complete?"
 
 
@@ -36,7 +37,17 @@ def reply(text: str) -> Reply:
 
 def _screen(text: str) -> str:
     found = _SCREEN.search(text)
-    return text[found.end() :].strip("\n") if found else text
+    return _printed(text[found.end() :]) if found else text
+
+
+def _printed(screen: str) -> str:
+    """What commands printed: the screen without prompts, what was typed behind them, and empty lines around."""
+    kept, typing = [], False
+    for line in screen.split("\n"):
+        typing = bool(_PROMPT.match(line)) or (typing and line.startswith("> "))
+        if not typing:
+            kept.append(line)
+    return "\n".join(kept).strip("\n")
 
 
 def asks_to_confirm(text: str) -> bool:
