@@ -50,6 +50,7 @@ async def seal(attempt: Attempt) -> tuple[Happening, str | None]:
             ledger=summary,
             turns=turns_of(attempt),
             tokens=tokens_of(attempt),
+            cost_usd=cost_of(attempt),
             working_seconds=f"{attempt.clock.working:.3f}",
             limit=progress.limit,
             started_at=attempt.started_at,
@@ -77,6 +78,7 @@ def termination_of(attempt: Attempt, digest: str | None) -> Termination:
         seal=digest,
         turns=turns_of(attempt),
         tokens=tokens_of(attempt),
+        cost_usd=cost_of(attempt),
         working_seconds=f"{attempt.clock.working:.3f}",
         limit=progress.limit,
         node=attempt.settings.node,
@@ -91,6 +93,12 @@ def turns_of(attempt: Attempt) -> int:
 def tokens_of(attempt: Attempt) -> Tokens:
     """Tokens, 0 without a gateway."""
     return Tokens() if attempt.gateway is None else attempt.gateway.tokens
+
+
+def cost_of(attempt: Attempt) -> str | None:
+    """US dollars as a decimal; None where unknown."""
+    cost = None if attempt.gateway is None else attempt.gateway.cost_usd
+    return None if cost is None else format(cost.normalize(), "f")
 
 
 async def _let_go(attempt: Attempt) -> None:
