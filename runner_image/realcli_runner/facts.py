@@ -47,10 +47,19 @@ def hello() -> bytes:
 
 
 def given_environ() -> dict[bytes, bytes]:
-    """The environment this process was started with. Python's own may have LC_CTYPE added (PEP 538)."""
+    """The environment this container was started with. Python's own may have LC_CTYPE added (PEP 538).
+
+    What is meant for dynamic loaders has been spelt differently by `bin/clean` of the toolkit, to keep its own out of it.
+    """
     with open("/proc/self/environ", "rb") as block:
         pairs = (entry.partition(b"=") for entry in block.read().split(b"\0"))
-        return {name: value for name, equals, value in pairs if name and equals}
+        return {_as_given(name): value for name, equals, value in pairs if name and equals}
+
+
+def _as_given(name: bytes) -> bytes:
+    if name.startswith(b"!D_"):
+        return b"L" + name[1:]
+    return b"G" + name[1:] if name.startswith(b"!LIBC_TU") else name
 
 
 def home(environ: dict[bytes, bytes]) -> bytes:

@@ -59,7 +59,8 @@ for name in sorted(os.listdir("/")):
 def copy_image_command() -> list[str]:
     """Command of the init container that copies a tool image; the toolkit's own Python runs in it."""
     home = "/opt/realcli"
-    loader = [f"{home}/lib/ld-linux-x86-64.so.2", "--argv0", f"{home}/bin/python3", "--library-path", f"{home}/lib"]
+    clean = [f"{home}/bin/clean", f"{home}/lib/ld-linux-x86-64.so.2"]  # whatever the image sets for its own loader
+    loader = [*clean, "--argv0", f"{home}/bin/python3", "--library-path", f"{home}/lib"]
     return [*loader, f"{home}/bin/python3.real", "-I", "-c", COPY_IMAGE, "/opt/target"]
 
 

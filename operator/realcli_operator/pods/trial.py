@@ -158,7 +158,8 @@ def _untrusted(context: SweepContext, name: str, task: PlanTask) -> Manifest:
 
 def runner_command(setup: str, *, exec_record: bool = True) -> list[str]:
     """PID 1 of the untrusted container. A task with setuid programs has no record of executed commands."""
-    loader = [f"{TOOLKIT}/lib/ld-linux-x86-64.so.2", "--argv0", f"{TOOLKIT}/bin/python3", "--library-path", f"{TOOLKIT}/lib"]
+    clean = [f"{TOOLKIT}/bin/clean", f"{TOOLKIT}/lib/ld-linux-x86-64.so.2"]  # the image's LD_PRELOAD is for its own programs
+    loader = [*clean, "--argv0", f"{TOOLKIT}/bin/python3", "--library-path", f"{TOOLKIT}/lib"]
     start = [f"{TOOLKIT}/bin/python3.real", "-I", f"{TOOLKIT}/runner/start.py"]
     options = [] if exec_record else ["--no-exec-record"]
     return [*loader, *start, "--socket", SOCKET, "--setup-seconds", f"{seconds(setup):.0f}", *options]

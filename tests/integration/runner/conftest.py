@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 CAPABILITIES = ["chown", "dac_override", "fowner", "fsetid", "kill", "setuid", "setgid", "sys_chroot", "net_bind_service"]
 TOOLKIT = "/opt/realcli"
 TOOLKIT_PYTHON = [
+    f"{TOOLKIT}/bin/clean",
     f"{TOOLKIT}/lib/ld-linux-x86-64.so.2", "--argv0", f"{TOOLKIT}/bin/python3", "--library-path", f"{TOOLKIT}/lib",
     f"{TOOLKIT}/bin/python3.real", "-I",
 ]  # fmt: skip

@@ -72,3 +72,13 @@ async def test_a_state_is_restored_where_there_is_nothing(start, empty_root: Pat
 
 async def end() -> AsyncIterator[bytes]:
     yield archive.END
+
+
+async def test_what_the_image_sets_for_its_loader_reaches_its_programs_alone(start) -> None:
+    given = {"LD_PRELOAD": "/broken.so", "GLIBC_TUNABLES": "glibc.malloc.check=0", "LD_LIBRARY_PATH": "/broken", "PATH": "/bin"}
+    running = await start("empty", env=given)
+    own = dict(entry.split("=", 1) for entry in (await running.client.get_file("/proc/1/environ")).decode().split("\0") if entry)
+    assert own["!D_PRELOAD"] == "/broken.so"
+    assert not [name for name in own if name.startswith(("LD_", "GLIBC_"))]
+    environ = dict(running.client.hello.environ)
+    assert {name: environ[name] for name in given} == given
