@@ -14,6 +14,7 @@ import re
 import subprocess
 import tarfile
 import time
+import tomllib
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -320,6 +321,45 @@ class Runs:
             {"apiVersion": "realcli.dev/v1alpha1", "kind": "BenchmarkSweep", "metadata": {"name": name}, "spec": spec}
         )
 
+    def start_suite(self, name: str, suite: Path, **spec: Any) -> None:
+        """A sweep over a suite's folder with the demo's provider on all three wire APIs; `spec` replaces parts of it."""
+        published = tomllib.loads((suite / "benchmark.toml").read_text())
+        self.s3.realcli("benchmark", "publish", str(suite), f"s3://evals/{self.kube.namespace}/benchmarks")
+        address = f"http://provider.{DEMO}.svc.cluster.local:8080"
+        endpoint = {"apiKey": {"secretRef": {"name": "provider", "key": "api-key"}}, "insecureHttp": "InCluster"}
+        model = {
+            "name": "scripted",
+            "model": "scripted-1",
+            "endpoints": {
+                "anthropic": endpoint | {"url": address},
+                "responses": endpoint | {"url": f"{address}/v1"},
+                "chat": endpoint | {"url": f"{address}/v1"},
+            },
+            "prices": {
+                "inputPerMillion": "3",
+                "cacheReadPerMillion": "0.3",
+                "cacheWritePerMillion": "3",
+                "outputPerMillion": "15",
+            },
+        }
+        whole = {
+            "benchmark": {"source": f"s3://evals/{self.kube.namespace}/benchmarks/{published['name']}/{published['version']}"},
+            "models": [model],
+            "repeats": 1,
+            "limits": {"turns": 60, "exec": {"deadline": "10m"}, "collab": {"deadline": "10m"}},
+            "parallelism": 3,
+            "storage": {
+                "bucket": "evals",
+                "prefix": self.kube.namespace,
+                "endpoint": f"http://seaweedfs.{DEMO}.svc.cluster.local:8333",
+                "credentials": {"secretRef": {"name": "evals-s3"}},
+            },
+        }
+        metadata = {"name": name}
+        self.kube.apply(
+            {"apiVersion": "realcli.dev/v1alpha1", "kind": "BenchmarkSweep", "metadata": metadata, "spec": whole | spec}
+        )
+
     def trial(self, name: str) -> dict[str, Any]:
         """The one Trial of a sweep that has ended."""
         self.kube.sweep_ended(name, 420)
@@ -342,6 +382,11 @@ class Runs:
             found = tar.extractfile(name)
             assert found is not None
             return found.read()
+
+    def lock(self, trial: dict[str, Any]) -> bytes:
+        """sweep.json of a trial's sweep."""
+        attempt = Bucket.of(self.s3, trial)
+        return attempt._replace(root=attempt.root.partition("/trials/")[0]).read("sweep.json")
 
     def kill(self, pod: str, container: str) -> None:
         """SIGKILL to the first process of a container, from the node: nothing inside the pod could send it."""

@@ -1,0 +1,102 @@
+"""All three agents on the cluster, in both modes, and a team's own set-up: the same task, the same provider, three wire APIs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.kind
+
+ROOT = Path(__file__).resolve().parents[3]
+AGENTS = ["claude-code", "codex", "terminus-2"]
+MODES = ["COLLAB", "EXEC"]
+RULES = "Before you change a file that somebody else may have edited, read it again: rc-own-rules."
+
+
+@pytest.fixture(scope="module")
+def started(make_runs, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    runs = make_runs()
+    suite = tmp_path_factory.mktemp("suite") / "settings"
+    (suite / "tasks").mkdir(parents=True)
+    (suite / "benchmark.toml").write_text('name = "settings"\nversion = "1.0.0"\ndescription = "one task of the starter suite"\n')
+    shutil.copytree(ROOT / "benchmark/starter/tasks/site-settings", suite / "tasks/site-settings")
+    limits = {"turns": 60, "exec": {"deadline": "10m"}, "collab": {"deadline": "10m"}, "trialBudget": {"usd": "5"}}
+    runs.start_suite("agents", suite, agents=[{"name": agent} for agent in AGENTS], limits=limits)
+    files = {"configMapRef": {"name": "ours", "items": [{"key": "rules", "path": "CLAUDE.md", "root": "Work"}]}}
+    ours = {"name": "ours", "program": "claude-code", "permissions": "Ask", "files": files}
+    runs.kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ours"}, "data": {"rules": RULES}})
+    runs.start_suite("own-setup", suite, agents=[ours], modes=["EXEC"])
+    yield runs
+    runs.kube.run("delete", "namespace", runs.kube.namespace, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def trials(started) -> dict[tuple[str, str], dict[str, Any]]:
+    sweep = started.kube.sweep_ended("agents", 420)
+    assert sweep["status"]["state"] == "Complete", started.kube.state()
+    found = started.kube.list("trials", "realcli.dev/sweep=agents")
+    return {(trial["spec"]["configuration"].partition(".")[0], trial["spec"]["mode"]): trial for trial in found}
+
+
+def test_every_agent_does_the_task_in_both_modes(trials) -> None:
+    assert sorted(trials) == [(agent, mode) for agent in AGENTS for mode in MODES]
+    for cell, trial in trials.items():
+        status = trial["status"]
+        assert (status["phase"], status["reason"], status["reward"]) == ("Sealed", "Completed", "1"), cell
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_same_slices_and_the_same_probe_reach_each(started, trials, agent: str) -> None:
+    events = started.events(trials[agent, "COLLAB"])
+    released = {event["data"]["slice"] for event in events if event["kind"] == "slice_released"}
+    assert released == {"instance", "listen", "summary", "log-level"}
+    (probe,) = [event["data"]["scenario"] for event in events if event["kind"] == "probe_delivered"]
+    assert probe == "or.verify.concurrent-edit"
+    assert [event["kind"] for event in events].count("final_claim") == 1
+    mode = {event["kind"] for event in started.events(trials[agent, "EXEC"])}
+    assert not mode & {"slice_released", "probe_delivered", "agent_question", "final_claim"}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_commands_are_recorded_by_the_kernel(started, trials, agent: str) -> None:
+    events = started.events(trials[agent, "EXEC"])
+    (recorders,) = [event["data"] for event in events if event["kind"] == "recorders"]
+    assert recorders["commands"] == "exec", recorders
+    assert not [event for event in events if event["kind"] == "record_gap"]
+    commands = [event["data"] for event in events if event["kind"] == "command"]
+    ended = {event["data"]["id"]: event["data"].get("code") for event in events if event["kind"] == "command_end"}
+    (edit,) = [command for command in commands if command["argv"][:2] == ["sed", "-i"]]
+    assert ended[edit["id"]] == 0
+
+
+def test_the_cost_is_that_of_the_tokens(trials) -> None:
+    for cell, trial in trials.items():
+        status = trial["status"]
+        tokens = {kind: Decimal(status["tokens"].get(kind, 0)) for kind in ("input", "cacheRead", "cacheWrite", "output")}
+        price = {"input": Decimal(3), "cacheRead": Decimal("0.3"), "cacheWrite": Decimal(3), "output": Decimal(15)}
+        expected = sum((tokens[kind] * price[kind] for kind in tokens), Decimal(0)) / 1_000_000
+        assert Decimal(status["costUSD"]) == expected > 0, cell
+
+
+def test_a_teams_own_files_and_the_fixed_answers_to_its_prompts(started) -> None:
+    trial = started.trial("own-setup")
+    assert (trial["status"]["phase"], trial["status"]["reason"], trial["status"]["reward"]) == ("Sealed", "Completed", "1")
+    events = started.events(trial)
+    (setup,) = [event["data"] for event in events if event["kind"] == "agent_setup"]
+    assert setup["files"] == 1
+    first = next(event["data"] for event in events if event["kind"] == "model_request" and event["data"]["counted"])
+    shown = " ".join(started.text(trial, message) for message in first["messages"])
+    assert "rc-own-rules" in shown  # the agent was given the team's rules
+    asked = [event["data"]["requestId"] for event in events if event["kind"] == "permission_request"]
+    answers = [event["data"] for event in events if event["kind"] == "permission_answer"]
+    assert asked
+    assert [answer["requestId"] for answer in answers] == asked
+    assert {(answer["decision"], answer["by"]) for answer in answers} == {("allow", "policy")}
+    lock = json.loads(started.lock(trial))
+    (configuration,) = lock["configurations"]
+    assert configuration["setup"]["digest"] == setup["digest"]
