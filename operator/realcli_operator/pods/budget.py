@@ -8,8 +8,8 @@ from typing import Final
 from realcli.api.base import seconds
 from realcli.api.sweep import Limits, Mode
 
-SPOOL_HOLD: Final = 24 * 3600.0
-"""Seconds a session waits for storage to come back."""
+VERIFY_PATIENCE: Final = 3600.0
+"""Seconds a verify waits for storage, all its steps together; work waits for `limits.spoolHold`."""
 QUIESCE_AND_SEAL: Final = 1800.0
 """Seconds for stopping the agent, the final scan and snapshot, and the upload."""
 
@@ -20,12 +20,12 @@ def verify_seconds(limits: Limits, verifier_seconds: float) -> float:
 
 
 def work_deadline(limits: Limits, mode: Mode) -> int:
-    """Setup, the wall limit, quiesce and seal, storage that is away."""
+    """Setup, the wall limit, quiesce and seal, storage that is away for `limits.spoolHold`."""
     working = seconds((limits.exec if mode == "EXEC" else limits.collab).deadline)
     wall = working * float(limits.wall_factor)
-    return math.ceil(seconds(limits.setup) + wall + QUIESCE_AND_SEAL + SPOOL_HOLD)
+    return math.ceil(seconds(limits.setup) + wall + QUIESCE_AND_SEAL + seconds(limits.spool_hold))
 
 
 def verify_deadline(limits: Limits, verifier_seconds: float) -> int:
     """Setup, the tests, seal, storage that is away."""
-    return math.ceil(seconds(limits.setup) + verify_seconds(limits, verifier_seconds) + QUIESCE_AND_SEAL + SPOOL_HOLD)
+    return math.ceil(seconds(limits.setup) + verify_seconds(limits, verifier_seconds) + QUIESCE_AND_SEAL + VERIFY_PATIENCE)

@@ -8,6 +8,7 @@ from realcli.api.base import seconds
 from realcli.api.plan import Coordinates, PlanConfiguration, PlanTask, Resources
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.trial import TrialSpec
+from realcli.ledger.spool import SPOOL_FILE
 from realcli_operator.kube.names import API_VERSION, Role
 from realcli_operator.pods.budget import verify_deadline, work_deadline
 from realcli_operator.pods.labels import pod_labels
@@ -76,6 +77,7 @@ def _work_pod(
     arguments = ["work", *_place(plan, spec, intent), "--socket", SOCKET]
     session = _session(context, arguments)
     session["env"].append({"name": "REALCLI_KEYS", "value": KEYS})
+    session["readinessProbe"] = waits_for_nothing()
     session["volumeMounts"] += [mount("keys", KEYS, read_only=True), mount("spool", SPOOL)]
     secrets = setup_secrets(own)
     if secrets is not None:
@@ -192,6 +194,13 @@ def _session(context: SweepContext, arguments: list[str]) -> Manifest:
             *private_mounts("session", read_only=True),
         ],
     }
+
+
+def waits_for_nothing() -> Manifest:
+    """Readiness of a work session: it is not ready while it waits for storage. By a file, because nothing of the session
+    listens where the kubelet could ask it."""
+    command = ["test", "!", "-e", f"{SPOOL}/{SPOOL_FILE}"]
+    return {"exec": {"command": command}, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 3}
 
 
 def _place(plan: FrozenPlan, spec: TrialSpec, intent: PodIntent) -> list[str]:

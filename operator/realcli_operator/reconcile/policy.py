@@ -15,6 +15,8 @@ class Policy:
     """A container may be refused its configuration (a missing Secret) for this long."""
     session_exit_grace: float = 60.0
     """The rest of a pod may outlive its session for this long, then the pod is deleted."""
+    readiness_grace: float = 30.0
+    """A running session may be not ready for this long before it counts as waiting for storage."""
     node_lost_grace: float = 600.0
     """A pod may be terminating for this long beyond its own grace; then its node is taken for lost."""
     max_backoff: float = 600.0

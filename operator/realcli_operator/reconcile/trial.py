@@ -8,6 +8,7 @@ knows was created just before a crash and is taken over.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from realcli.api.base import seconds
@@ -49,6 +50,7 @@ from realcli_operator.reconcile.podends import (
     verify_end,
 )
 from realcli_operator.reconcile.policy import Policy, backoff
+from realcli_operator.reconcile.storage import storage_back, storage_seen
 
 
 def decide_trial(facts: TrialFacts, now: datetime, policy: Policy | None = None) -> TrialPlan:
@@ -118,10 +120,14 @@ class _Step:
             if name not in self.facts.absent:
                 return TrialPlan(requeue_after=1.0)
             message = f"pod {name} is gone and left no message"
+            status = storage_back(status, self.now, self.generation)
             return self._verify(work_ended(status, status.work_end or "PodLost", status.message or message), None)
+        limits = self.facts.sweep.limits
+        seen = storage_seen(status, pod, limits, self.now, self.generation, self.policy)
         if pod.finished:
-            return self._work_done(placed(status, pod), pod)
-        return self._unfinished(status, pod)
+            return self._work_done(placed(seen.status, pod), pod)
+        plan = self._unfinished(seen.status, pod)
+        return replace(plan, requeue_after=earliest(plan.requeue_after, seen.again))
 
     def _work_done(self, status: TrialStatus, pod: PodView) -> TrialPlan:
         message = work_message(pod)

@@ -171,7 +171,9 @@ def test_the_last_resort_comes_after_every_budget() -> None:
     assert work_deadline(limits, "COLLAB") == 900 + 10 * 1.5 * hours + 1800 + 24 * hours
     assert verify_seconds(limits, 60) == 60
     assert verify_seconds(limits, 9999) == 1800
-    assert verify_deadline(limits, 60) == 900 + 60 + 1800 + 24 * hours
+    assert verify_deadline(limits, 60) == 900 + 60 + 1800 + 1 * hours
+    short = Limits(spool_hold="30m")
+    assert work_deadline(short, "EXEC") == 900 + 6 * 1.5 * hours + 1800 + 1800
 
 
 @pytest.mark.parametrize(
