@@ -229,9 +229,12 @@ class StubKubelet:
 
     async def _write(self, path: str, pod: Json, phase: str, state: Callable[[str], Json]) -> None:
         statuses = [
-            {"name": c["name"], "image": c["image"], "imageID": "", "ready": False, "restartCount": 0, "state": state(c["name"])}
+            {
+                "name": c["name"], "image": c["image"], "imageID": "", "ready": phase == "Running", "restartCount": 0,
+                "state": state(c["name"]),
+            }
             for c in pod["spec"]["containers"]
-        ]
+        ]  # fmt: skip
         scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": _now()}
         status = {
             "phase": phase, "startTime": scheduled["lastTransitionTime"], "conditions": [scheduled],

@@ -151,6 +151,35 @@ async def test_a_missing_secret_shows_and_the_sweep_goes_on_when_it_appears(one:
     await one.until("secret", "Complete")
 
 
+async def test_a_trial_whose_session_waits_for_storage_says_so(one: Cluster, kubelet: Any) -> None:
+    work_may_end = asyncio.Event()
+
+    def script(seen: Any) -> Any:
+        return None if seen.role == "work" and not work_may_end.is_set() else one.tools.happy(seen)
+
+    async def blocked(status: str) -> Any:
+        first = (await one.trials_of("away"))[0].get("status", {})
+        found = (c for c in first.get("conditions", []) if c["type"] == "StorageBlocked")
+        return next((c for c in found if c["status"] == status), None)
+
+    kubelet.scripts["away"] = script
+    await one.apply("away", parallelism=1)
+    await one.wait_for(lambda: "away-00000-a1" in kubelet.history, "the first trial runs")
+    pod = await one.admin.send("GET", f"{one.core}/pods/away-00000-a1")
+    assert pod["spec"]["containers"][1]["readinessProbe"]["exec"]["command"] == ["test", "!", "-e", "/spool/spool.json"]
+    statuses = pod["status"]["containerStatuses"]
+    for container in statuses:
+        container["state"] = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+        container["ready"] = container["name"] != "session"
+    await one.admin.merge(f"{one.core}/pods/away-00000-a1/status", {"status": {"containerStatuses": statuses}})
+    condition = await one.wait_for(lambda: blocked("True"), "the trial says that storage is away")
+    assert "realcli ledger recover away-00000 -n one" in condition["message"]
+    assert (await one.sweep("away"))["status"]["state"] == "Running"
+    work_may_end.set()
+    await one.until("away", "Complete")
+    assert await blocked("False")
+
+
 async def test_suspended_nothing_starts_and_what_runs_finishes(one: Cluster, kubelet: Any) -> None:
     work_may_end = asyncio.Event()
 
