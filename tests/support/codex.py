@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -17,11 +18,10 @@ def codex_dir() -> Path:
     place = vendor.parent / "agent"
     if not place.exists():
         with tempfile.TemporaryDirectory(dir=vendor.parent) as folder:
-            link = Path(folder) / "link"
-            link.mkdir()
-            os.symlink("../x86_64-unknown-linux-musl", link / "codex")
+            made = Path(folder) / "agent"
+            shutil.copytree(vendor, made / "codex", copy_function=os.link)  # the runner follows no symbolic link
             try:
-                link.rename(place)
+                made.rename(place)
             except OSError:
                 if not place.exists():
                     raise

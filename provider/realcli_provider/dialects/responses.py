@@ -147,6 +147,15 @@ def _call(call: ToolCall, mark: str) -> Body:
     head: Body = {"call_id": f"call_{mark}", "name": call.name, "status": "completed"}
     if call.namespace:
         head["namespace"] = call.namespace
+    if call.name == "tool_search":  # run by the client, but an item of a kind of its own
+        return {
+            "type": "tool_search_call",
+            "id": f"tsc_{mark}",
+            "call_id": f"call_{mark}",
+            "execution": "client",
+            "status": "completed",
+            "arguments": call.input,
+        }
     if call.custom:
         return {"type": "custom_tool_call", "id": f"ctc_{mark}", **head, "input": str(call.input)}
     arguments = call.input if isinstance(call.input, str) else json.dumps(call.input)
@@ -184,6 +193,9 @@ def _item(index: int, item: Body) -> Iterator[tuple[str, Body]]:
         yield "response.reasoning_summary_text.done", {**part, "text": text}
         yield "response.reasoning_summary_part.done", {**part, "part": item["summary"][0]}
     else:
+        if item["type"] == "tool_search_call":
+            yield "response.output_item.done", {**place, "item": item}
+            return
         field, kind = ("input", "custom_tool_call_input") if "input" in item else ("arguments", "function_call_arguments")
         yield from ((f"response.{kind}.delta", {**named, "delta": piece}) for piece in pieces(item[field]))
         yield f"response.{kind}.done", {**named, field: item[field]}

@@ -84,7 +84,7 @@ def home(spec: AgentSpec) -> str:
 
 def argv(spec: AgentSpec) -> list[str]:
     """The command line. Holds no secret: it goes into the ledger."""
-    provider = f'{{name="{PROVIDER}",base_url={_toml(spec.base_url + "/v1")},wire_api="responses",env_key="{TOKEN_VARIABLE}"}}'
+    provider = f'{{name="{PROVIDER}",base_url={_toml(spec.base_url)},wire_api="responses",env_key="{TOKEN_VARIABLE}"}}'
     given = {
         "model": _toml(spec.model),
         "model_reasoning_effort": None if spec.effort is None else _toml(spec.effort),

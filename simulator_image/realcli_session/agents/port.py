@@ -60,6 +60,7 @@ class AgentSpec:
     model: str
     """Model id; the program is told this one, and the gateway pins it anyway."""
     base_url: str
+    """As `GatewayPort.base_url`: with /v1 for the OpenAI APIs, without for Anthropic's."""
     token: str = field(repr=False)
     workdir: str
     environ: Mapping[str, str]

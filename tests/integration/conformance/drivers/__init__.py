@@ -1,0 +1,67 @@
+"""How to make each agent do what a case needs. One module per agent with a `DRIVER`; a module more is a column more."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from realcli.api.models import Api
+
+Step = dict[str, Any]
+
+
+class Differs(NamedTuple):
+    """A case that this agent cannot do as the others do. Stands in the docs, is never skipped silently."""
+
+    state: Literal["fails", "no such thing"]
+    """`fails`: the case runs and has to fail; `no such thing`: the program has nothing of the kind, so it does not run."""
+    why: str
+    reference: str
+    """Where upstream says so: a document, an issue, a source file of the pinned version."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """One agent. Answers of the scripted model are steps of docs/provider-script.md, abstract where they can be."""
+
+    program: str
+    version: str
+    api: Api
+    model: str
+    program_dir: Callable[[], Path]
+    owns: Callable[[str], bool]
+    """Whether a command line is one of the program's own processes."""
+    question_tool: str
+    """Offered in COLLAB alone."""
+    asked_command: str
+    """A command for which the program asks with permissions Ask."""
+    sub_agent: Callable[[str, str], list[dict[str, Any]]]
+    """(prompt for the sub-agent, final text) -> rules of the main conversation, the first request of which is answered so that
+    a sub-agent gets the prompt."""
+    full: Mapping[str, int]
+    """Usage after which the program compacts its history."""
+    compacts: Callable[[Mapping[str, Any]], bool]
+    """Whether a request (`headers`, `body`) asks for a summary."""
+    instructions: str
+    """Path of a file of instructions in the program's configuration folder."""
+    mcp_call: Callable[[str, str, dict[str, Any]], list[Step]]
+    """(server, tool, input) -> steps of the model that call it."""
+    capture: Mapping[str, str] = field(default_factory=dict)
+    """`capture` of the script in the sub-agent's case."""
+    texts: Literal["reply", "adapter"] = "reply"
+    limit_error: str = "call limit reached"
+    """What the program says when a request was refused for the limit."""
+    sigterm: tuple[int | None, int | None] = (None, 15)
+    """(code, signal) with which it ends at SIGTERM."""
+    differs: Mapping[str, Differs] = field(default_factory=dict)
+    """Cases by name."""
+
+
+def drivers() -> dict[str, Driver]:
+    """All drivers, by the program's name."""
+    found = (importlib.import_module(f"{__name__}.{module.name}").DRIVER for module in pkgutil.iter_modules(__path__))
+    return {driver.program: driver for driver in sorted(found, key=lambda driver: driver.program)}

@@ -1,0 +1,46 @@
+"""Codex."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tests.integration.conformance.drivers import Driver, Step
+from tests.support.codex import codex_dir
+
+SUB_AGENTS = "multi_agent_v1"
+
+
+def _sub_agent(prompt: str, final: str) -> list[dict[str, Any]]:
+    """The tools of sub-agents are not offered at once: the model has to look for them."""
+    search = {"call": {"name": "tool_search", "input": {"query": "spawn sub agent"}}}
+    spawn = {"call": {"name": "spawn_agent", "namespace": SUB_AGENTS, "input": {"message": prompt}}}
+    wait = {"call": {"name": "wait_agent", "namespace": SUB_AGENTS, "input": {"targets": ["{{agent}}"], "timeout_ms": 10_000}}}
+    return [{"when": {"opening": "Delegate"}, "count": "conversation", "steps": [search, spawn, wait, {"say": final}]}]
+
+
+def _mcp_call(server: str, tool: str, given: dict[str, Any]) -> list[Step]:
+    return [{"call": {"name": tool, "namespace": f"mcp__{server}", "input": given}}]
+
+
+def _compacts(request: Mapping[str, Any]) -> bool:
+    return "CONTEXT CHECKPOINT COMPACTION" in json.dumps(request["body"]["input"][-1])
+
+
+DRIVER = Driver(
+    program="codex",
+    version="0.142.0",
+    api="responses",
+    model="gpt-5.2",
+    program_dir=codex_dir,
+    owns=lambda line: line.split(" ")[0].endswith("/codex/bin/codex"),
+    question_tool="request_user_input",
+    asked_command="touch asked.txt",
+    sub_agent=_sub_agent,
+    capture={"agent": r'"agent_id":"([^"]+)"'},
+    full={"input": 260_000},
+    compacts=_compacts,
+    instructions="AGENTS.md",
+    mcp_call=_mcp_call,
+)
