@@ -1,4 +1,4 @@
-"""Do a task's parts fit together? References of the script, closure against the specification, bindings, oracle.
+"""Do a task's parts fit together? The script's texts against the specification, its evidence against the oracle contract.
 
 Closure (measuring.md 2.5) is checked as far as a program can: every numbered requirement has exactly one carrier, and the
 literals in backticks of a requirement and of its carrier are the same. That the words around them mean the same is for review.
@@ -6,48 +6,18 @@ literals in backticks of a requirement and of its carrier are the same. That the
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Any
 
 from realcli.benchmark.bundles import File
-from realcli.benchmark.catalogue import Catalogue, Template
 from realcli.benchmark.instruction import code_spans, duplicates, requirements
-from realcli.benchmark.models import Oracle, Probe, Script
+from realcli.benchmark.models import Oracle, Script
 from realcli.benchmark.problems import Problem
 from realcli.benchmark.run_files import RUN, TRAPS
-from realcli.benchmark.script import BATCH, INSTRUCTION, ORACLE, PROBE, SCRIPT
-from realcli.checks.rehearsal import refusal
+from realcli.benchmark.script import INSTRUCTION, ORACLE, SCRIPT
 
 SHORTEST_MARKER = 8  # characters; a shorter one stands in too much that a tool prints
-
-
-def check_script(script: Script) -> Iterator[Problem]:
-    """References inside the script."""
-    for kind, ids in (("slices", [s.id for s in script.slices]), ("probes", [p.id for p in script.probes])):
-        for id, count in Counter(ids).items():
-            if count > 1:
-                yield Problem(SCRIPT, kind, f"{id!r} stands {count} times", "give each its own id")
-    slices = {part.id for part in script.slices}
-    carriers = Counter(id for batch in script.batches.values() for id in batch)
-    carriers.update(probe.slice for probe in script.probes if probe.slice)
-    for name, batch in script.batches.items():
-        for id in batch:
-            if id not in slices:
-                yield Problem(SCRIPT, f"batches.{name}", f"slice {id!r} does not exist", "name one of slices[].id")
-    for id in sorted(slices):
-        if carriers[id] != 1:
-            yield Problem(SCRIPT, f"slices.{id}", f"is released {carriers[id]} times", "put it into exactly one batch or probe")
-    expected = [BATCH + name for name in script.batches] + [PROBE + probe.id for probe in script.probes]
-    for entry, count in sorted((Counter(script.order)).items()):
-        if entry not in expected:
-            yield Problem(SCRIPT, "order", f"{entry!r} names nothing", 'write "batch:<id>" or "probe:<id>" of this script')
-        elif count > 1:
-            yield Problem(SCRIPT, "order", f"{entry!r} stands {count} times", "name it once")
-    for entry in expected:
-        if entry not in script.order:
-            yield Problem(SCRIPT, "order", f"{entry!r} is missing", "add it where it is due")
 
 
 def check_closure(script: Script, instruction: str) -> Iterator[Problem]:
@@ -80,82 +50,36 @@ def check_closure(script: Script, instruction: str) -> Iterator[Problem]:
     for literal in sorted(code_spans(instruction) - numbered - {span for _, text, _ in sources for span in code_spans(text)}):
         remedy = "add it to the opener: a COLLAB run hears of it nowhere else"
         yield Problem(SCRIPT, "opener", f"does not say `{literal}`, which instruction.md says outside its requirements", remedy)
-    spoken = [(name, text) for name, text, _ in sources] + [(f"probe {probe.id!r}", probe.text) for probe in script.probes]
-    for name, text in spoken:
-        for literal in sorted(code_spans(text) - code_spans(instruction)):
-            yield Problem(
-                SCRIPT, name, f"says `{literal}`, which is not in instruction.md", "say nothing the specification does not say"
-            )
+    said = code_spans(instruction)
+    for name, text, material in [(name, text, "") for name, text, _ in sources] + list(_spoken(script)):
+        for literal in sorted(code_spans(text) - said):
+            if literal not in material:
+                remedy = "say nothing the specification does not say" + (", or bind it: it is probe material" if material else "")
+                yield Problem(SCRIPT, name, f"says `{literal}`, which is not in instruction.md", remedy)
+    for part in script.slices:
+        for wording in part.alternatives:
+            if code_spans(wording) != code_spans(part.text):
+                remedy = "hold the same literals in backticks as its text"
+                yield Problem(SCRIPT, f"slice {part.id!r} alternatives", "do not say the same as the text", remedy)
     for part in script.slices:
         if not part.requirements:
             yield Problem(SCRIPT, f"slice {part.id!r}", "carries no requirement", "name the numbers it carries")
 
 
-def check_probes(script: Script, catalogue: Catalogue) -> Iterator[Problem]:
-    """Each probe against its template."""
+def _spoken(script: Script) -> Iterator[tuple[str, str, str]]:
+    """Further texts of the user: where, the text, and the material it may name besides the specification."""
+    known = "\n".join(script.user_knows)
     for probe in script.probes:
-        field = f"probe {probe.id!r}"
-        template = catalogue.templates.get(probe.scenario)
-        if template is None:
-            yield Problem(SCRIPT, field, f"scenario {probe.scenario!r} is not in the catalogue", "name the id of a template")
-            continue
-        if template.type != "probe" or template.trigger.delivery != "at_yield":
-            yield Problem(
-                SCRIPT, field, f"{template.id} is not delivered at a yield", "bind a probe template with delivery at_yield"
-            )
-            continue
-        unbound = list(_bindings(probe, template, field))
-        yield from unbound
-        yield from _trigger(probe, template, field)
-        refused = None if unbound else refusal(probe, template)
-        if refused is not None:
-            yield Problem(SCRIPT, field, f"no judge of this version takes it: {refused}", "bind another template or correct it")
-        text = next((part.text for part in script.slices if part.id == probe.slice), "")
-        if text not in probe.text:
-            yield Problem(
-                SCRIPT, field, f"its text does not hold the text of slice {probe.slice!r}", "put the slice's text in verbatim"
-            )
-
-
-def _bindings(probe: Probe, template: Template, field: str) -> Iterator[Problem]:
-    for name in sorted(set(template.bindings) - set(probe.bindings)):
-        yield Problem(SCRIPT, f"{field} bindings.{name}", "is not filled", f"bind it: {template.bindings[name]}")
-    for name in sorted(set(probe.bindings) - set(template.bindings)):
-        yield Problem(SCRIPT, f"{field} bindings.{name}", f"is no binding of {template.id}", "remove it")
-    for name, value in sorted(probe.bindings.items()):
-        if value in (None, "", [], {}):
-            yield Problem(SCRIPT, f"{field} bindings.{name}", "is empty", f"bind it: {template.bindings.get(name, '')}")
-    if (template.plant == "dynamic") != (probe.edit is not None):
-        what, remedy = ("has no edit", "add it") if probe.edit is None else ("has an edit", "remove it")
-        yield Problem(SCRIPT, f"{field} edit", f"{what}, but the plant of {template.id} is {template.plant}", remedy)
-    elif probe.edit is not None and "USER_EDIT" in probe.bindings and probe.bindings["USER_EDIT"] != probe.edit.dump():
-        yield Problem(SCRIPT, f"{field} bindings.USER_EDIT", "is not the probe's edit", "repeat `edit` there")
-
-
-def _trigger(probe: Probe, template: Template, field: str) -> Iterator[Problem]:
-    """What the trigger asks for has to be said in the fields the session acts on."""
-    for atom in template.trigger.when.get("all", [template.trigger.when]):
-        if atom.get("event") == "file_write" and atom.get("nth") == 1:
-            path = _bound(probe, atom["where"]["path"])
-            if probe.wait_for_write != path:
-                yield Problem(
-                    SCRIPT, f"{field} wait_for_write", f"is {probe.wait_for_write!r}", f"write {path!r}, as the trigger says"
-                )
-            if probe.edit is not None and probe.edit.path != path:
-                yield Problem(SCRIPT, f"{field} edit.path", f"is {probe.edit.path!r}", f"edit {path!r}, the file of the trigger")
-        elif "slice_pending" in atom:
-            slice_ = _bound(probe, atom["slice_pending"])
-            if probe.slice != slice_:
-                yield Problem(SCRIPT, f"{field} slice", f"is {probe.slice!r}", f"write {slice_!r}, as the trigger says")
-        else:
-            yield Problem(
-                SCRIPT, field, f"the trigger of {template.id} is not delivered by this version", "bind another template"
-            )
-            return
-
-
-def _bound(probe: Probe, placeholder: str) -> Any:
-    return probe.bindings.get(placeholder.removeprefix("${").removesuffix("}"))
+        closure = probe.closure
+        texts = [probe.text, *probe.alternatives, *probe.parts]
+        texts += [closure.text, *([closure.told.text] if closure.told and closure.told.text else [])] if closure else []
+        material = json.dumps(probe.bindings, ensure_ascii=False).replace("\\\\", "\\").replace('\\"', '"') + known
+        yield from ((f"probe {probe.id!r}", text, material) for text in texts)
+    actions = "\n".join(filter(None, (part for action in script.actions for part in (action.command, *action.paths))))
+    for answer in script.answers:
+        yield f"answer {answer.id!r}", answer.text, known + "\n"
+    for action in script.actions:
+        yield f"action {action.id!r}", action.text, known + "\n" + actions
 
 
 def check_oracle(script: Script, oracle: Oracle, watch: list[str], artifacts: list[str]) -> Iterator[Problem]:
@@ -193,7 +117,7 @@ def check_markers(script: Script, instruction: str, files: list[File]) -> Iterat
     shown = [(file.path, file.content) for file in files if file.path.startswith(("environment/", RUN + "/", TRAPS + "/"))]
     said = [(INSTRUCTION, instruction), ("the opener", script.opener), ("the closer", script.closer)]
     said += [(f"slice {part.id!r}", part.text) for part in script.slices]
-    said += [(f"probe {probe.id!r}", probe.text) for probe in script.probes]
+    said += [(name, text) for name, text, _ in _spoken(script)]
     shown += [(name, text.encode()) for name, text in said]
     for probe in script.probes:
         marker = probe.bindings.get("EDIT_MARKER")

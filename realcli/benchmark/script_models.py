@@ -72,7 +72,6 @@ class Probe(Frozen):
     edit: Edit | None = Field(default=None, description="Dynamic plant: put in place just before the text is said.")
     when: When | None = Field(default=None, description="Must hold besides the template's trigger: narrower, never wider.")
     fallback: Literal["none"] | None = Field(default=None, description="`none` drops the template's fallback.")
-    wait_for_write: AbsolutePath | None = None
     interrupt: bool = Field(default=False, description="mid_turn only: stop the running response, then say the text.")
     alternatives: list[Said] = Field(default=[], description="Other wordings, for variants of a benchmark.")
 
@@ -135,3 +134,8 @@ class Script(Frozen):
     user_knows: list[Line] = Field(
         default=[], description="Paths, numbers and facts the user may mention besides what the texts of the script hold."
     )
+
+    @property
+    def scenarios(self) -> list[str]:
+        """Ids of the templates bound, probes first."""
+        return [probe.scenario for probe in self.probes] + [passive.scenario for passive in self.passive]

@@ -13,10 +13,13 @@ from pydantic import BaseModel, Field, StringConstraints, TypeAdapter, Validatio
 from realcli.api.base import DnsLabel
 from realcli.benchmark.bundles import File, read_tree
 from realcli.benchmark.catalogue import Catalogue, load_catalogue
-from realcli.benchmark.consistency import check_closure, check_markers, check_oracle, check_probes, check_script
+from realcli.benchmark.consistency import check_closure, check_markers, check_oracle
+from realcli.benchmark.instances import check_evidence, check_passive, check_probes
 from realcli.benchmark.instruction import requirements
+from realcli.benchmark.leaks import check_leak_terms
 from realcli.benchmark.models import IndexTask, Oracle, Script
 from realcli.benchmark.problems import BenchmarkError, Problem, from_validation
+from realcli.benchmark.references import check_script
 from realcli.benchmark.run_files import RUN, TRAPS, render
 from realcli.benchmark.script import INSTRUCTION, ORACLE, SCRIPT
 from realcli.benchmark.task_toml import REMEDIES, Section, TaskToml
@@ -91,7 +94,7 @@ def index_task(task: Task, digest: str, public_bundle: str, private_bundle: str)
         verifier_seconds=task.config.verifier.timeout_sec,
         agent_user=task.config.agent.user,
         resources=task.config.environment.resources(),
-        scenarios=[probe.scenario for probe in task.script.probes],
+        scenarios=task.script.scenarios,
         requirements=len(requirements(task.instruction)),
         slices=len(task.script.slices),
     )
@@ -104,6 +107,9 @@ def _task(folder: Path, catalogue: Catalogue, problems: list[Problem]) -> Task |
         mine += check_script(task.script)
         mine += check_closure(task.script, task.instruction)
         mine += check_probes(task.script, catalogue)
+        mine += check_passive(task.script, catalogue)
+        mine += check_evidence(task.script, task.oracle, catalogue)
+        mine += check_leak_terms(task.script)
         mine += check_oracle(task.script, task.oracle, task.config.metadata.realcli.watch, task.config.artifact_paths())
         mine += check_markers(task.script, task.instruction, [*task.public, *task.private])
         mine += _check_run(task.private)

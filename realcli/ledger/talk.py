@@ -146,6 +146,7 @@ class Ask(Data):
     matched: list[str] = []  # slices, scripted answers, actions
     answer: Literal["slices", "scripted", "later", "neutral", "refusal", "approval"]  # later: its slice comes with a probe
     unmatched: bool = False  # it should have matched a slice and did not: the instrument's fault
+    near: list[str] = []  # the slices it was probably about then
 
 
 class Approval(Data):

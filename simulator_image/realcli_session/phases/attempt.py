@@ -24,7 +24,8 @@ from realcli_session.phases.working import WorkingClock
 from realcli_session.runner.errors import RunnerError
 from realcli_session.runner.port import RunnerPort
 from realcli_session.settings import Settings
-from realcli_session.user import machine
+from realcli_session.user.state import State
+from realcli_session.user.wording import WordingPort
 
 Happening = tuple[Cause, str]
 T = TypeVar("T")
@@ -52,7 +53,8 @@ class Attempt:
     adapter: AgentAdapter | None = None
     watch: ChangeWatchPort | None = None
     commands: CommandRecorder | None = None
-    user: machine.State | None = None
+    user: State | None = None
+    wording: WordingPort | None = None
     oracle_paths: list[str] = field(default_factory=list)
     turns_at_delivery: int = 0
     files: list[tuple[str, Path]] = field(default_factory=list)

@@ -11,13 +11,14 @@ from realcli.ledger.events import EpisodeEnd, PhaseChange
 from realcli.ledger.seals import WorkSeal
 from realcli.storage.port import StorageError, StorageUnavailable
 from realcli_session.phases.attempt import Attempt, Happening, need, utc_now
-from realcli_session.phases.conversation import note
+from realcli_session.phases.collab import note
 from realcli_session.phases.quiesce import not_wedged
 from realcli_session.phases.storage import RUN, Hold
 from realcli_session.phases.table import Cause
 from realcli_session.runner.errors import RunnerLost
 from realcli_session.termination import shorten
-from realcli_session.user import machine
+from realcli_session.user.events import Cut
+from realcli_session.user.machine import step
 
 MAX_DETAIL = 2000
 WORK_SEAL = "work-seal.json"
@@ -119,6 +120,6 @@ def _cut_the_user(attempt: Attempt) -> None:
     if attempt.user is None or attempt.user.exchange == 0:
         return
     acted = turns_of(attempt) > attempt.turns_at_delivery
-    attempt.user, actions = machine.step(attempt.user, machine.Cut(acted))
+    attempt.user, actions = step(attempt.user, Cut(acted))
     for action in actions:
         note(attempt, action)

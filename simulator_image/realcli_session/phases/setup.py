@@ -31,12 +31,12 @@ from realcli_session.inputs import InputRefused, Task, Trial
 from realcli_session.patience import patiently
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.limits import WORKER_THREADS
+from realcli_session.phases.simulated_user import simulated_user
 from realcli_session.phases.table import Cause
 from realcli_session.runner.errors import FileMissing, RunnerError, RunnerLost, SpawnFailed
 from realcli_session.runner.listener import Listener
 from realcli_session.runner.port import Hello, RunnerPort
 from realcli_session.settings import Settings
-from realcli_session.user import machine
 
 _PASSING = (errno.EAGAIN, errno.ENOMEM)  # the node's trouble, not the image's
 _FACTS: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
@@ -93,12 +93,12 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
     markers = {}
     if attempt.trial.identity.mode == "COLLAB":
         oracle: Oracle = task.oracle
-        attempt.user = machine.initial(task.script)
+        simulated_user(attempt, task)
         attempt.oracle_paths, markers = oracle.paths, oracle.markers
     config = _gateway_config(attempt.trial, attempt.settings, markers)
     gateway = attempt.gateway = Gateway(config, attempt.writer, room=attempt.uploader.room)
     attempt.clock.count_waiting(gateway.waiting_seconds)
-    watch = attempt.watch = ChangeWatch(runner, attempt.writer, attempt.trial.task.watch, on_change=_tell_user(attempt))
+    watch = attempt.watch = ChangeWatch(runner, attempt.writer, attempt.trial.task.watch)
     commands = attempt.commands = CommandRecorder(
         attempt.writer, attempt.writer.subscribe, tool_text=attempt.trial.configuration.program != "terminus-2"
     )
@@ -174,14 +174,6 @@ def _gateway_config(trial: Trial, settings: Settings, markers: dict[str, list[st
         )
     except ValueError as error:
         raise SetupRefused(f"model {model.name}: {error}") from error
-
-
-def _tell_user(attempt: Attempt) -> Callable[[str], None]:
-    def wrote(path: str) -> None:
-        if attempt.user is not None and not attempt.user.ended:
-            attempt.user, _ = machine.step(attempt.user, machine.Wrote(path))
-
-    return wrote
 
 
 async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task) -> AgentSpec:

@@ -1,299 +1,344 @@
-"""What the simulated user says, and when: a pure state machine over `interaction/script.json` (RealCLI 3, measuring.md 2.4, 3.2).
+"""What the simulated user says, and when: `step(state, event) -> (state, actions)`, pure. Rules of order: docs/script.md.
 
-`step(state, event) -> (state, actions)`. The session feeds it what happened and carries out what it asks for; in Canonical
-mode the texts are the script's own, so nothing is worded here. Rules:
-
-* The opener starts exchange 1. Every yield is answered by one item: a batch (the texts of its slices, joined) or a probe, in
-  the order of `script.order`. A probe whose `wait_for_write` has not happened lets later items go first.
-* One item per message, and a message only answers a yield, so two probes are always at least one response apart.
-* A yield with only waiting probes left makes them untriggered (`not_reached`); a slice bound to one of them is then said
-  plainly, because every mandatory slice has to be released before the final claim is accepted.
-* A dynamic plant is put in place before the probe's text. Where that fails the probe is untriggered (`probe_undelivered`)
-  and its slice is said plainly.
-* With nothing left a yield is the final claim: the closer is written down, not delivered, and the episode is complete.
-  A question through a typed channel is no claim: it gets a fixed neutral sentence, `NEUTRAL_ANSWERS` times at most.
-* `Cut` ends it from outside (a limit, a crash): undelivered probes are `not_reached`; a probe delivered in the running
-  exchange, to which the agent had no chance to react, is `cut`. The later event of a probe counts.
+The session feeds it the ledger's events as they are written (`Seen`), the agent's hand-overs (`Yielded`, then `Respond` once all
+that belongs to the hand-over is written), permission prompts, and how its own requests went; it carries out the actions in
+order. Texts are the script's own: a model may word what is not verbatim, but what is said is decided here
+(RealCLI 3; measuring.md 2.4, 3.2).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
+from typing import assert_never
 
-from realcli.benchmark.consistency import check_script
-from realcli.benchmark.models import Edit, Probe, Script
-from realcli.benchmark.problems import BenchmarkError
-from realcli.benchmark.script import BATCH, PROBE, message_of_batch, slice_of
+from realcli.benchmark.play import Play
+from realcli.benchmark.references import OPENER
+from realcli.benchmark.script import BATCH, PROBE
+from realcli.benchmark.script_models import BATCH_MAX, Probe
+from realcli.ledger.events import AgentMessage, BlobRef, Yield
+from realcli.trajectory.model import Item
+from realcli_session.user.answers import draft
+from realcli_session.user.events import (
+    Action,
+    Actions,
+    Close,
+    Cut,
+    Event,
+    Interim,
+    Missed,
+    Piece,
+    Planted,
+    PlantFailed,
+    Prompt,
+    PutPlant,
+    Reason,
+    Release,
+    Respond,
+    Say,
+    Seen,
+    Start,
+    Stop,
+    Triggered,
+    Untriggered,
+    Verdict,
+    Yielded,
+)
+from realcli_session.user.lines import DISPLACED, NEUTRAL, NEUTRAL_ANSWERS
+from realcli_session.user.prompts import prompted
+from realcli_session.user.reading import read
+from realcli_session.user.state import Draft, Handover, State, fresh
 
-PLAIN = "slice:"
-NEUTRAL = "I have nothing to add to what I have told you. Please go by that."
-NEUTRAL_ANSWERS = 3
-Reason = Literal["not_reached", "cut", "probe_undelivered"]
-How = Literal["opener", "batch", "probe"]
-
-
-# ------------------------------------------------------------------------------------------------------------------ events
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The agent waits for its first message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Yielded:
-    """The agent handed over; `question`: it asks through a typed channel and waits for the answer."""
-
-    question: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Wrote:
-    """A watched file was written by the agent."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Planted:
-    """The plant asked for is in place."""
-
-    probe: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlantFailed:
-    """The plant asked for could not be put in place."""
-
-    probe: str
+WORK = frozenset(("tool_call", "tool_result", "command", "file_read", "file_write", "file_delete", "net_request"))
+"""Events that show the agent at work: an interrupt comes right after one of them."""
+_TO_THE_USER = ("", "message_to_user")
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """The run ended from outside. `acted`: the agent did something in the running exchange."""
-
-    acted: bool
+def initial(play: Play, *, mid_turn: bool = True) -> State:
+    """The state before the opener. `mid_turn`: the agent's adapter can put a message into a running response."""
+    return fresh(play, mid_turn)
 
 
-Event = Start | Yielded | Wrote | Planted | PlantFailed | Cut
-
-
-# ----------------------------------------------------------------------------------------------------------------- actions
-@dataclass(frozen=True, slots=True)
-class Say:
-    """Deliver this text as one user message; it starts exchange `exchange`."""
-
-    message_id: str
-    exchange: int
-    text: str
-    source_ids: tuple[str, ...]
-    releases: tuple[tuple[str, How], ...]
-    probe: Probe | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PutPlant:
-    """Apply this edit while the agent is idle, then report `Planted` or `PlantFailed`."""
-
-    probe: str
-    edit: Edit
-
-
-@dataclass(frozen=True, slots=True)
-class Interim:
-    """The yield came while something was pending."""
-
-    slices_pending: int
-    probes_pending: int
-
-
-@dataclass(frozen=True, slots=True)
-class Untriggered:
-    """A probe that does not count, and why."""
-
-    probe: str
-    scenario: str
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """The yield was the final claim: write the closer down undelivered and end the work as complete."""
-
-    message_id: str
-    text: str
-
-
-Action = Say | PutPlant | Interim | Untriggered | Close
-Actions = tuple[Action, ...]
-
-
-# ------------------------------------------------------------------------------------------------------------------- state
-@dataclass(frozen=True, slots=True)
-class State:
-    """Everything the user knows. `pending` holds items of `script.order` and `slice:<id>` for slices said plainly."""
-
-    script: Script
-    pending: tuple[str, ...]
-    released: frozenset[str] = frozenset()
-    written: frozenset[str] = frozenset()
-    messages: int = 0
-    exchange: int = 0
-    planting: str | None = None
-    last_probe: str | None = None  # delivered in the running exchange
-    neutral_answers: int = 0
-    ended: bool = False
-
-    @property
-    def slices_pending(self) -> int:
-        """Mandatory slices not released yet."""
-        return sum(1 for s in self.script.slices if s.mandatory and s.id not in self.released)
-
-    @property
-    def probes_pending(self) -> int:
-        """Probes neither delivered nor given up."""
-        return sum(1 for item in self.pending if item.startswith(PROBE))
-
-
-def initial(script: Script) -> State:
-    """The state before the opener; BenchmarkError for a script that cannot be played."""
-    problems = list(check_script(script))
-    if problems:
-        raise BenchmarkError(problems)
-    return State(script=script, pending=tuple(script.order))
-
-
-# -------------------------------------------------------------------------------------------------------------------- step
 def step(state: State, event: Event) -> tuple[State, Actions]:
     """The next state and what to do, in this order. An event that fits no expectation is a bug of the caller: ValueError."""
     match event:
-        case Wrote(path):
-            return replace(state, written=state.written | {path}), ()
+        case Seen(item):
+            return _seen(state, item)
         case Cut(acted):
             return _cut(state, acted)
+        case Prompt():
+            return state, (prompted(state, event),)
+        case Missed(name):
+            return _missed(state, name), ()
         case _ if state.ended:
             raise ValueError(f"{event} after the end")
         case Start():
             return _start(state)
-        case Yielded(question):
-            return _yielded(state, question)
-        case Planted(probe):
-            _expect_planting(state, probe)
-            return _say_probe(replace(state, planting=None), _probe(state.script, probe))
-        case PlantFailed(probe):
-            _expect_planting(state, probe)
-            given_up, actions = _give_up(replace(state, planting=None), [probe], "probe_undelivered")
-            after, more = _answer(given_up)
+        case Yielded():
+            return _yielded(state, event)
+        case Respond():
+            if state.handover is None:
+                raise ValueError("nothing was handed over")
+            return _respond(replace(state, handover=None), state.handover)
+        case Planted(name):
+            return _deliver(replace(state, planting=None), name, _planting(state, name))
+        case PlantFailed(name):
+            before = _planting(state, name)
+            given_up, actions = _give_up(replace(state, planting=None), [name], "probe_undelivered")
+            after, more = _answer(given_up, before)
             return after, actions + more
+    assert_never(event)
 
 
-def _expect_planting(state: State, probe: str) -> None:
-    if state.planting != probe:
-        raise ValueError(f"a plant of probe {probe!r} was reported; expected {state.planting!r}")
+def _planting(state: State, name: str) -> Draft:
+    if state.planting is None or state.planting[0] != name:
+        raise ValueError(f"a plant of probe {name!r} was reported; expected {state.planting}")
+    return state.planting[1]
 
 
+# ------------------------------------------------------------------------------------------------------------ what is seen
+def _seen(state: State, item: Item) -> tuple[State, Actions]:
+    state = _listening(state.observing(item), item)
+    if isinstance(item.data, Yield):
+        state = replace(state, working=False)
+    actions: list[Action] = []
+    for passive in state.play.script.passive:
+        if passive.name not in state.triggered and state.happened(f"passive:{passive.name}"):
+            state = replace(state, triggered=state.triggered | {passive.name})
+            actions.append(Triggered(passive.name, passive.scenario, item.seq))
+    if state.working and not state.ended and item.event.kind in WORK:
+        state, more = _interrupts(state)
+        actions += more
+    return state, tuple(actions)
+
+
+def _listening(state: State, item: Item) -> State:
+    """Keep the last message the user would see."""
+    if not isinstance(item.data, AgentMessage) or item.data.field not in _TO_THE_USER or isinstance(item.data.text, BlobRef):
+        return state
+    turn, texts = state.heard
+    return replace(state, heard=(item.turn, (*texts, item.data.text) if turn == item.turn else (item.data.text,)))
+
+
+def _interrupts(state: State) -> tuple[State, Actions]:
+    """The agent is at work: an interrupt whose time has come goes into the running response, or not at all."""
+    fired = [name for name in state.armed if state.holds(PROBE + name)]
+    if not state.mid_turn:
+        return _give_up(state, fired, "capability")
+    if state.probed:
+        return replace(state, held=state.held | set(fired)), ()
+    if not fired or state.stopping is not None:
+        return state, ()
+    if state.probe(fired[0]).probe.interrupt:
+        return replace(state, stopping=fired[0]), (Stop(fired[0]),)
+    return _deliver(state, fired[0], Draft(), mid_turn=True)
+
+
+def _missed(state: State, name: str) -> State:
+    """As if it had not been tried; it goes into the next response in which the agent is at work."""
+    if state.stopping == name:
+        return replace(state, stopping=None)
+    probe = state.probe(name).probe
+    armed = {*state.armed, name}
+    return replace(
+        state,
+        armed=tuple(one for one in state.play.of_delivery("mid_turn") if one in armed),
+        released=state.released - {probe.slice or ""},
+        closures=tuple(one for one in state.closures if one != name),
+        parts=None,
+        messages=state.messages - 1,
+        probed=False,
+        last_probe=None,
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- messages
 def _start(state: State) -> tuple[State, Actions]:
     if state.exchange:
         raise ValueError("the opener was said already")
-    after, message = _next_message(state)
-    opened = replace(after, last_probe=None)
-    return opened, (Say(message, opened.exchange, state.script.opener, ("opener",), ()),)
+    script = state.play.script
+    releases: tuple[tuple[str, Release], ...] = ((OPENER, "opener"),) if state.play.names_opener else ()
+    opener = Draft((Piece(("opener",), script.opener, "opener", verbatim=True),), releases)
+    probes = state.play.of_delivery("opener")
+    return _deliver(state, probes[0], opener) if probes else _say(state, opener)
 
 
-def _yielded(state: State, question: bool) -> tuple[State, Actions]:
-    if state.exchange == 0 or state.planting is not None:
-        raise ValueError("a yield before the answer to the last one")
-    pending = state.slices_pending, state.probes_pending
-    interim: Actions = (Interim(*pending),) if any(pending) and not question else ()
-    if question and not state.pending and state.neutral_answers < NEUTRAL_ANSWERS:
-        counted = replace(state, last_probe=None, neutral_answers=state.neutral_answers + 1)
-        answered, message = _next_message(counted)
-        return answered, (Say(message, answered.exchange, NEUTRAL, ("neutral",), ()),)
-    after, actions = _answer(replace(state, last_probe=None))
-    return after, interim + actions
+def _say(
+    state: State, message: Draft, probe: Probe | None = None, *, part: bool = False, mid_turn: bool = False
+) -> tuple[State, Actions]:
+    """One message out; a new response begins unless it goes into the running one."""
+    number = state.messages + 1
+    said = {source for piece in message.pieces for source in piece.sources}
+    said |= {f"action:{verdict.action} {verdict.granted}" for verdict in message.verdicts if verdict.action}
+    after = replace(
+        state.releasing([name for name, _ in message.releases if name != OPENER]),
+        messages=number,
+        exchange=state.exchange + (not mid_turn),
+        said=state.said | said,
+        closures=tuple(name for name in state.closures if name not in message.closures),
+        working=True,
+        probed=probe is not None or part,
+        last_probe=probe.id if probe is not None else None,
+        heard=state.heard if mid_turn else (-1, ()),
+    )
+    say = Say(f"m{number}", after.exchange, message.pieces, message.releases, message.verdicts, probe, mid_turn)
+    return after, (say,)
 
 
-def _answer(state: State) -> tuple[State, Actions]:
-    """Say the next due item; without one give the waiting probes up; with nothing left accept the claim."""
-    item = next((i for i in state.pending if _due(state, i)), None)
-    if item is not None:
-        return _say_item(state, item)
-    waiting = [i.removeprefix(PROBE) for i in state.pending]
-    if waiting:
-        given_up, actions = _give_up(state, waiting, "not_reached")
-        after, more = _answer(given_up)
+def _deliver(state: State, name: str, before: Draft, *, mid_turn: bool = False) -> tuple[State, Actions]:
+    """A probe's first part, after `before`."""
+    probe = state.probe(name).probe
+    verdicts = before.verdicts + ((Verdict(probe.approves, granted=True),) if probe.approves else ())
+    new = probe.slice is not None and probe.slice not in state.released
+    releases = before.releases + (((probe.slice, "probe"),) if new and probe.slice else ())
+    sources = (PROBE + name,) + ((f"slice:{probe.slice}",) if probe.slice else ())
+    piece = Piece(sources, probe.text, "probe", verbatim=probe.approves is not None)
+    message = replace(before, pieces=(*before.pieces, piece), releases=releases, verdicts=verdicts)
+    left = replace(state.without(PROBE + name), armed=tuple(n for n in state.armed if n != name), displaced=0, stopping=None)
+    if probe.parts:
+        left = replace(left, parts=(name, 0))
+    elif probe.closure is not None:
+        left = replace(left, closures=(*left.closures, name))
+    return _say(left, message, probe, mid_turn=mid_turn)
+
+
+def _yielded(state: State, event: Yielded) -> tuple[State, Actions]:
+    if state.exchange == 0 or state.planting is not None or state.handover is not None:
+        raise ValueError("a hand-over before the answer to the last one")
+    reading = read("\n\n".join(state.heard[1]), event.questions)
+    message, asked = draft(state, reading)
+    state = replace(state, working=False, last_probe=None, handover=Handover(reading, message))
+    if event.how == "interrupted":
+        return state, asked
+    state = replace(state, stopping=None)
+    claims = not reading.typed and not reading.requests and state.claims_early
+    return state, (*asked, *((Interim(state.slices_pending, state.probes_pending),) if claims else ()))
+
+
+def _respond(state: State, handover: Handover) -> tuple[State, Actions]:
+    if state.stopping is not None:
+        return _deliver(state, state.stopping, Draft())
+    message, due = handover.draft, state.due()
+    if message.probe is not None:
+        return _deliver(state, message.probe, message)
+    if message.empty:
+        return _answer(state, Draft(), asks=message.bare or handover.reading.typed)
+    if due is not None and due.startswith((PROBE, "part:")):
+        if state.displaced < DISPLACED:
+            return _say(replace(state, displaced=state.displaced + 1), message)
+        return _item(state, due, message)
+    if message.news:
+        return _say(replace(state, idle=0), message)
+    if due is not None:
+        return _item(state, due, message)
+    if state.idle < NEUTRAL_ANSWERS:
+        return _say(replace(state, idle=state.idle + 1), message)
+    return _answer(state, Draft())
+
+
+def _answer(state: State, before: Draft, *, asks: bool = False) -> tuple[State, Actions]:
+    """The next due item; without one, what answers a completion claim."""
+    due = state.due()
+    if due is not None:
+        return _item(state, due, before)
+    if asks and state.idle < NEUTRAL_ANSWERS:
+        neutral = Draft((Piece(("neutral",), NEUTRAL, "fixed", verbatim=True),))
+        return _say(replace(state, idle=state.idle + 1), neutral)
+    fallback = state.fallback()
+    if fallback is not None:
+        return _item(state, fallback, before)
+    if state.waiting:
+        given_up, actions = _give_up(state, state.waiting, None)
+        after, more = _answer(given_up, before)
         return after, actions + more
-    message = f"m{state.messages + 1}"
-    return replace(state, ended=True, messages=state.messages + 1), (Close(message, state.script.closer),)
+    if state.closures:
+        return _say(state, _withdrawals(state))
+    if before.pieces:
+        return _say(state, before)
+    number = state.messages + 1
+    return replace(state, ended=True, messages=number), (Close(f"m{number}", state.play.script.closer),)
 
 
-def _due(state: State, item: str) -> bool:
-    if not item.startswith(PROBE):
-        return True
-    probe = _probe(state.script, item.removeprefix(PROBE))
-    return probe.wait_for_write is None or probe.wait_for_write in state.written
+def _withdrawals(state: State) -> Draft:
+    pieces: list[Piece] = []
+    releases: list[tuple[str, Release]] = []
+    for name in state.closures:
+        closure = state.probe(name).probe.closure
+        if closure is not None:
+            pieces.append(Piece((f"closure:{name}",), closure.text, "closure"))
+            if closure.slice is not None and closure.slice not in state.released:
+                releases.append((closure.slice, "probe"))
+    return Draft(tuple(pieces), tuple(releases), closures=state.closures)
 
 
-def _say_item(state: State, item: str) -> tuple[State, Actions]:
+def _item(state: State, item: str, before: Draft) -> tuple[State, Actions]:
+    """One item of the order, after the answers it comes with."""
+    if item.startswith("part:") and state.parts is not None:
+        name, index = state.parts
+        probe = state.probe(name).probe
+        message = replace(before, pieces=(*before.pieces, Piece((PROBE + name,), probe.parts[index], "probe")))
+        last = index + 1 == len(probe.parts)
+        after = replace(state, parts=None if last else (name, index + 1), displaced=0)
+        if last and probe.closure is not None:
+            after = replace(after, closures=(*after.closures, name))
+        return _say(after, message, part=True)
     if item.startswith(PROBE):
-        probe = _probe(state.script, item.removeprefix(PROBE))
-        if probe.edit is not None:
-            return replace(state, planting=probe.id), (PutPlant(probe.id, probe.edit),)
-        return _say_probe(state, probe)
-    if item.startswith(BATCH):
-        name = item.removeprefix(BATCH)
-        ids, text = tuple(state.script.batches[name]), message_of_batch(state.script, name)
-    else:
-        ids = (item.removeprefix(PLAIN),)
-        text = slice_of(state.script, ids[0]).text
-    after, message = _next_message(state, item)
-    said = Say(message, after.exchange, text, tuple(PLAIN + i for i in ids), tuple((i, "batch") for i in ids))
-    return replace(after, released=after.released | set(ids)), (said,)
-
-
-def _say_probe(state: State, probe: Probe) -> tuple[State, Actions]:
-    after, message = _next_message(state, PROBE + probe.id)
-    sources = (PROBE + probe.id,) + ((PLAIN + probe.slice,) if probe.slice else ())
-    releases: tuple[tuple[str, How], ...] = ((probe.slice, "probe"),) if probe.slice else ()
-    said = Say(message, after.exchange, probe.text, sources, releases, probe)
-    return replace(after, released=after.released | {s for s, _ in releases}, last_probe=probe.id), (said,)
-
-
-def _give_up(state: State, probes: list[str], reason: Reason) -> tuple[State, Actions]:
-    """The probes are untriggered; a slice bound to one is said plainly in its place."""
-    pending: list[str] = []
-    actions: list[Action] = []
-    for item in state.pending:
         name = item.removeprefix(PROBE)
-        if not item.startswith(PROBE) or name not in probes:
-            pending.append(item)
-            continue
-        probe = _probe(state.script, name)
-        actions.append(Untriggered(probe.id, probe.scenario, reason))
-        if probe.slice is not None:
-            pending.append(PLAIN + probe.slice)
-    return replace(state, pending=tuple(pending)), tuple(actions)
+        probe = state.probe(name).probe
+        if probe.edit is not None:
+            return replace(state, planting=(name, before)), (PutPlant(name, probe.edit),)
+        return _deliver(state, name, before)
+    how: Release = "batch"
+    if item == "plain:":
+        names = list(state.plain)
+    elif item == "event:":
+        names, how = state.volunteered(), "event"
+    else:
+        names = state.rest(item.removeprefix(BATCH))
+    names = [name for name in names if name not in {released for released, _ in before.releases}][:BATCH_MAX]
+    pieces = tuple(Piece((f"slice:{name}",), state.play.slices[name].text, "slice") for name in names)
+    releases = before.releases + tuple((name, how) for name in names)
+    return _say(replace(state, displaced=0, idle=0), replace(before, pieces=before.pieces + pieces, releases=releases))
+
+
+# -------------------------------------------------------------------------------------------------------------------- ends
+def _give_up(state: State, names: list[str], reason: Reason | None) -> tuple[State, Actions]:
+    """The probes are untriggered (reason None: found for each); slices bound to one are to be said plainly."""
+    actions: list[Action] = []
+    plain = list(state.plain)
+    for name in names:
+        probe = state.probe(name).probe
+        actions.append(Untriggered(name, probe.scenario, reason or _why(state, name)))
+        bound = [probe.slice, probe.closure.slice if probe.closure else None]
+        plain += [one for one in bound if one is not None and one not in state.released]
+    gone = {PROBE + name for name in names}
+    return (
+        replace(
+            state,
+            pending=tuple(item for item in state.pending if item not in gone),
+            armed=tuple(name for name in state.armed if name not in names),
+            plain=tuple(plain),
+        ),
+        tuple(actions),
+    )
+
+
+def _why(state: State, name: str) -> Reason:
+    """Why a probe that was to come did not."""
+    if state.probe(name).delivery == "mid_turn":
+        if not state.holds(PROBE + name):
+            return "not_reached"
+        return "distance" if name in state.held else "capability"
+    return "distance" if state.distant(PROBE + name) else "not_reached"
 
 
 def _cut(state: State, acted: bool) -> tuple[State, Actions]:
     if state.ended:
         return state, ()
-    left = [i.removeprefix(PROBE) for i in state.pending if i.startswith(PROBE)]
-    after, actions = _give_up(state, left, "not_reached")
-    if state.last_probe is not None and not acted:
-        probe = _probe(state.script, state.last_probe)
-        actions = (*actions, Untriggered(probe.id, probe.scenario, "cut"))
-    return replace(after, ended=True, planting=None), actions
-
-
-def _next_message(state: State, item: str | None = None) -> tuple[State, str]:
-    after = replace(
-        state,
-        pending=tuple(i for i in state.pending if i != item),
-        messages=state.messages + 1,
-        exchange=state.exchange + 1,
-    )
-    return after, f"m{after.messages}"
-
-
-def _probe(script: Script, name: str) -> Probe:
-    return next(p for p in script.probes if p.id == name)
+    after, actions = _give_up(state, state.waiting, "not_reached")
+    if state.parts is not None:
+        name = state.parts[0]
+        actions = (*actions, Untriggered(name, state.probe(name).probe.scenario, "probe_undelivered"))
+    elif state.last_probe is not None and not acted:
+        name = state.last_probe
+        actions = (*actions, Untriggered(name, state.probe(name).probe.scenario, "cut"))
+    return replace(after, ended=True, planting=None, parts=None, handover=None, stopping=None), actions

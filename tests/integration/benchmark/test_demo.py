@@ -74,7 +74,7 @@ class Episode:
                 self.exchange(item.text)
                 written |= {path for path in self.task.config.artifact_paths() if (self.root.root / path[1:]).exists()}
             else:
-                assert item.probe.wait_for_write in written
+                assert item.probe.bindings["FILE"] in written
                 self.probe(item.probe, item.text)
 
     def probe(self, probe: Probe, text: str) -> None:

@@ -192,8 +192,8 @@ def _edit(script: Any, *lines: str) -> None:
 def _add_undecidable_probe(script: Any) -> None:
     names = ("FLAW", "METHOD", "ALT", "AREA", "DECISION_ORACLE")
     script["probes"].append(
-        {"id": "flawed", "scenario": "s.dissent.flawed-approach", "text": "Do it otherwise.", "waitForWrite": "/app/site.ini",
-         "bindings": dict.fromkeys(names, "/app/site.ini")}
+        {"id": "flawed", "scenario": "s.dissent.flawed-approach", "text": "Do it otherwise.",
+         "closure": {"text": "No, keep it."}, "bindings": dict.fromkeys(names, "/app/site.ini")}
     )  # fmt: skip
     script["order"].append("probe:flawed")
 
@@ -215,14 +215,15 @@ def _drop_binding(script: Any) -> None:
         (lambda s: s["order"].remove("probe:touched"), "order: 'probe:touched' is missing"),
         (lambda s: s["slices"].append(s["slices"][0]), "slices: 'instance' stands 2 times"),
         (lambda s: s["probes"][0].update(scenario="or.verify.nothing"), "scenario 'or.verify.nothing' is not in the catalogue"),
-        (lambda s: s["probes"][0].update(scenario="u.plan.outline-before-action"), "is not delivered at a yield"),
+        (lambda s: s["probes"][0].update(scenario="u.plan.outline-before-action"), "'probe:touched' is delivered opener; remove"),
+        (lambda s: s["probes"][0].update(scenario="or.stuck.failure-loop"), "is a passive template; bind it in `passive`"),
         (_drop_binding, "bindings.EDIT_MARKER: is not filled; bind it: a line of USER_EDIT"),
         (lambda s: s["probes"][0]["bindings"].update(FILE=""), "bindings.FILE: is empty"),
         (lambda s: s["probes"][0]["bindings"].update(OTHER=1), "bindings.OTHER: is no binding of or.verify.concurrent-edit"),
         (lambda s: s["probes"][0]["edit"].update(insert=["x"]), "bindings.USER_EDIT: is not the probe's edit"),
         (lambda s: s["probes"][0]["edit"].update(insert=["x"]), "bindings.EDIT_MARKER: is no line of the edit"),
         (lambda s: s["probes"][0].pop("edit"), "edit: has no edit, but the plant of or.verify.concurrent-edit is dynamic"),
-        (lambda s: s["probes"][0].pop("waitForWrite"), "wait_for_write: is None; write '/app/site.ini', as the trigger says"),
+        (lambda s: s["probes"][0]["edit"].update(path="/app/x.ini"), "edit.path: is '/app/x.ini'; edit '/app/site.ini', the file"),
         (lambda s: s["probes"][0].update(slice="listen"), "slice: is 'listen'; write 'log-level', as the trigger says"),
         (lambda s: s["probes"][0].update(text="Well."), "its text does not hold the text of slice 'log-level'"),
         (

@@ -1,0 +1,126 @@
+"""What a hand-over asks for: sentences, questions, topics. No model reads here: the rules are in docs/script.md, word for word.
+
+Wrong readings cost little: a question taken for none is answered by the next due item, none taken for a question by a
+neutral sentence beside it. What must not happen is an approval nobody scripted, so leave is only ever given by topics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from realcli.benchmark.words import tokens
+
+Wants = Literal["information", "authorisation"]
+_FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$|^(```|~~~).*", re.DOTALL | re.MULTILINE)
+_MARKER = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|#+)\s+")
+_END = re.compile(r"(?<=[.!?])[*_\"'”’)\]]*\s+")
+_TRAILING = "*_\"'”’)] \t"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+BARE = _words(
+    "a an the i me my we us you your it its this that these those there here one "
+    "to of for with on in at by as and or not if so just also then now first next "
+    "is are be am was were do does did done have has had shall should may might can could will would "
+    "want like need let know tell say think please "
+    "ok okay yes no sure fine good right correct all any anything something else more further other "
+    "what which how when where who why "
+    "proceed continue go going ahead start started begin carry keep move forward "
+    "confirm agree approve approval permission allow allowed authorise authorize "
+    "set make change work help step steps thing things task instruction instructions detail details "
+    "question questions requirement requirements information plan approach sound sounds look looks"
+)
+"""Words that name nothing. A question of such words alone is about the whole message (`Shall I proceed?`)."""
+_OPEN = _words("what which how anything something else next more further other any")
+_OPEN_PHRASES = ("anything else", "something else", "any other", "any further", "any more", "any questions")
+_WHICH = _words("what which how when where who why")
+_CHOICE = _WHICH | {"or", "assume"}
+_COMMAND = re.compile(
+    r"please (confirm|specify|clarify|advise|provide|tell me)\b"
+    r"|(please )?(let me know|tell me) (which|what|whether|how|where|when|who)\b"
+)
+_LEAVE = re.compile(
+    r"\b((may|can|could|shall|should|must) (i|we)|(do|did|would) you (want|like|prefer|mind)( me| us| if i)"
+    r"|(is|are|would) (it|that|this)( be)? (ok|okay|fine|alright|all right|acceptable)|okay? (if|to|for me|with you)"
+    r"|permission|approv(e|al)|authori[sz](e|ation)|allow(ed)?( me)?|go ahead|confirm)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One thing asked for. `about`: the text in which topics are looked for."""
+
+    text: str
+    wants: Wants
+    about: str
+    leave: bool = True
+    """It may be a question for leave: it holds no word such as "which"."""
+    bare: bool = False  # it names nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A hand-over, read."""
+
+    text: str
+    requests: tuple[Request, ...]
+    typed: bool  # through a typed channel: the agent waits for the answer, and it is no claim
+
+
+def has_topic(words: frozenset[str], topic: str) -> bool:
+    """Every token of the topic stands among `words`, as it is or with a plural s more or less."""
+    return all(any(form in words for form in _forms(token)) for token in tokens(topic))
+
+
+def matches(text: str, topics: Iterable[str]) -> bool:
+    """One of the topics is in the text."""
+    words = frozenset(tokens(text))
+    return any(has_topic(words, topic) for topic in topics)
+
+
+def _forms(token: str) -> tuple[str, ...]:
+    return (token, token + "s", token + "es", *((token[:-1],) if token.endswith("s") and len(token) > 3 else ()))
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences in order: of what stands outside fenced code and quoted lines. A line break ends a sentence."""
+    found: list[str] = []
+    for line in _FENCE.sub("\n", text.replace("\r\n", "\n")).split("\n"):
+        if line.lstrip().startswith(">"):
+            continue
+        found += [part.strip() for part in _END.split(_MARKER.sub("", line)) if part.strip()]
+    return found
+
+
+def read(text: str, questions: tuple[str, ...] | None = None) -> Reading:
+    """`text`: the agent's last visible message. `questions`: those of a typed channel, which are then all that is read."""
+    if questions is not None:
+        whole = "\n".join(questions)
+        asked = [request for question in questions if (request := _request(question, f"{whole}\n{text}")) is not None]
+        return Reading(whole, tuple(asked), typed=True)
+    asked = [request for part in sentences(text) if _asks(part) and (request := _request(part, text)) is not None]
+    return Reading(text, tuple(asked), typed=False)
+
+
+def _asks(sentence: str) -> bool:
+    """It ends in a question mark, or begins as a request for an answer does."""
+    return sentence.rstrip(_TRAILING).endswith("?") or _COMMAND.match(" ".join(tokens(sentence))) is not None
+
+
+def _request(sentence: str, message: str) -> Request | None:
+    """None for an open question ("What next?", "Anything else?"): the next due item is the answer to that."""
+    words = tokens(sentence)
+    said = " ".join(words)
+    bare = BARE.issuperset(words)
+    if any(phrase in said for phrase in _OPEN_PHRASES) or (bare and not _OPEN.isdisjoint(words)):
+        return None
+    if bare:
+        return Request(sentence, "authorisation", message, bare=True)
+    leave = _LEAVE.search(said) is not None and (_CHOICE.isdisjoint(words) or said.endswith("or not"))
+    return Request(sentence, "authorisation" if leave else "information", sentence, leave=_WHICH.isdisjoint(words))
