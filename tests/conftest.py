@@ -61,49 +61,72 @@ class S3Server(NamedTuple):
         return name
 
 
+class Weed:
+    """A SeaweedFS server of a test's own, to be stopped, killed and started again over the same data."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.access, self.secret = "test-access", "test-secret-key"
+        identity = {
+            "name": "t",
+            "credentials": [{"accessKey": self.access, "secretKey": self.secret}],
+            "actions": ["Admin", "Read", "Write", "List"],
+        }
+        (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+        (folder / "data").mkdir()
+        # weed derives the gRPC port of each part as port + 10000, so ports must stay below 55536
+        self.ports = dict(zip(("master", "volume", "filer", "s3"), _ports_below(45_000, 4), strict=True))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> S3Server:
+        with (self.folder / "weed.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    str(tool("weed")),
+                    "server",
+                    f"-dir={self.folder / 'data'}",
+                    "-ip=127.0.0.1",
+                    "-ip.bind=127.0.0.1",
+                    "-master.volumeSizeLimitMB=64",
+                    "-volume.max=20",
+                    "-filer",
+                    "-s3",
+                    f"-s3.config={self.folder / 's3.json'}",
+                    *(f"-{name}.port={port}" for name, port in self.ports.items()),
+                    "-s3.iam=false",
+                ],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        server = S3Server(f"http://127.0.0.1:{self.ports['s3']}", self.access, self.secret, self.process)
+        _wait_ready(server, self.folder / "weed.log")
+        return server
+
+    def kill(self) -> None:
+        """Its graceful end waits longer than its data is worth."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    folder = tmp_path_factory.mktemp("seaweedfs")
-    access, secret = "test-access", "test-secret-key"
-    identity = {
-        "name": "t",
-        "credentials": [{"accessKey": access, "secretKey": secret}],
-        "actions": ["Admin", "Read", "Write", "List"],
-    }
-    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
-    (folder / "data").mkdir()
-    # weed derives the gRPC port of each part as port + 10000, so ports must stay below 55536
-    ports = {name: base for name, base in zip(("master", "volume", "filer", "s3"), _ports_below(45_000, 4), strict=True)}
-    log = (folder / "weed.log").open("wb")
-    process = subprocess.Popen(
-        [
-            str(tool("weed")),
-            "server",
-            f"-dir={folder / 'data'}",
-            "-ip=127.0.0.1",
-            "-ip.bind=127.0.0.1",
-            "-master.volumeSizeLimitMB=64",
-            "-volume.max=20",
-            "-filer",
-            "-s3",
-            f"-s3.config={folder / 's3.json'}",
-            f"-master.port={ports['master']}",
-            f"-volume.port={ports['volume']}",
-            f"-filer.port={ports['filer']}",
-            f"-s3.port={ports['s3']}",
-            "-s3.iam=false",
-        ],
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
-    server = S3Server(f"http://127.0.0.1:{ports['s3']}", access, secret, process)
+    weed = Weed(tmp_path_factory.mktemp("seaweedfs"))
     try:
-        _wait_ready(server, folder / "weed.log")
-        yield server
+        yield weed.start()
     finally:
-        process.kill()  # its graceful end waits longer than its data is worth
-        process.wait()
-        log.close()
+        weed.kill()
+
+
+@pytest.fixture
+def own_weed(tmp_path: Path) -> Iterator[Weed]:
+    """Not started."""
+    (tmp_path / "seaweedfs").mkdir()
+    weed = Weed(tmp_path / "seaweedfs")
+    try:
+        yield weed
+    finally:
+        weed.kill()
 
 
 def _ports_below(limit: int, count: int) -> list[int]:
