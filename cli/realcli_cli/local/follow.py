@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from realcli.ledger.events import EVENT
 from realcli.ledger.show import describe
-from realcli.storage.local import LocalStore
 from realcli.storage.paths import AttemptPaths
+from realcli.storage.port import ObjectStore
 
 TELLING = frozenset(
     {
@@ -23,7 +23,7 @@ TELLING = frozenset(
 class Follower:
     """Call it again and again; prints what is new."""
 
-    def __init__(self, store: LocalStore, paths: AttemptPaths, show: Callable[[str], None], everything: bool = False) -> None:
+    def __init__(self, store: ObjectStore, paths: AttemptPaths, show: Callable[[str], None], everything: bool = False) -> None:
         self._store = store
         self._paths = paths
         self._show = show

@@ -21,8 +21,9 @@ from realcli.benchmark.publish import publish
 from realcli.benchmark.suite import Suite, load_suite
 from realcli.ledger.events import EVENT, Event
 from realcli.ledger.seals import VerifySeal, WorkSeal
-from realcli.storage.local import LocalStore
+from realcli.storage.opening import open_store
 from realcli.storage.paths import AttemptPaths, SweepPaths
+from realcli.storage.port import ObjectStore, StorageConfig
 from realcli_cli.local.pods import start_session
 from realcli_cli.main import UserError
 
@@ -47,18 +48,25 @@ class Model:
 
 @dataclass
 class LocalSweep:
-    """A planned sweep whose storage is a directory."""
+    """A planned sweep. Its storage is a directory, or a bucket (then the credentials are in `environment`)."""
 
-    store_dir: Path
+    storage: StorageConfig
     lock: Lock
     plan: Plan
     environment: dict[str, str]
     """What every session of it needs."""
 
     @property
-    def store(self) -> LocalStore:
+    def store(self) -> ObjectStore:
         """Where everything lies."""
-        return LocalStore(self.store_dir)
+        return open_store(self.storage)
+
+    @property
+    def store_dir(self) -> Path:
+        """The directory; ValueError for a bucket."""
+        if self.storage.directory is None:
+            raise ValueError(f"the storage is {self.storage.uri('')}, no directory")
+        return Path(self.storage.directory)
 
     def ordinal(self, task: str, mode: Mode, repeat: int = 1) -> int:
         """The trial of a cell."""
@@ -105,7 +113,7 @@ def suite_of_task(task: Path) -> Suite:
 
 
 def plan_sweep(
-    store_dir: Path,
+    storage: Path | StorageConfig,
     suite: Suite,
     program: str,
     model: Model,
@@ -118,19 +126,23 @@ def plan_sweep(
 ) -> LocalSweep:
     """Publish the suite and plan all its tasks, one repeat. UserError says what the plan program refuses.
 
+    `storage`: a directory (made), or a bucket whose credentials are in this process's environment and in `environment`.
     `user`: the simulated user's model; without one it is Canonical. `agent`: further fields of spec.agents[0].
     """
-    store_dir.mkdir(parents=True, exist_ok=True)
-    published = publish(suite, LocalStore(store_dir), "benchmarks")
+    if isinstance(storage, Path):
+        storage.mkdir(parents=True, exist_ok=True)
+        storage = StorageConfig(directory=str(storage.resolve()))
+    published = publish(suite, open_store(storage), "benchmarks")
+    bucket = storage.bucket or STORE["bucket"]
     api = PROGRAMS[program].api
     spec: dict[str, Any] = {
-        "benchmark": {"source": f"s3://local/{published.key}", "digest": published.digest},
+        "benchmark": {"source": f"s3://{bucket}/{published.key}", "digest": published.digest},
         "agents": [{"name": program, **(agent or {})}],
         "models": [{"name": "model", "model": model.id, "endpoints": {api: model.endpoint(api)}}],
         "modes": list(modes),
         "repeats": 1,
         "limits": dict(limits or {}),
-        "storage": STORE,
+        "storage": STORE | {"bucket": bucket},
     }
     keys = {f"REALCLI_KEY_0_{KEY_VARIABLES[api]}": model.key}
     if user is not None:
@@ -143,17 +155,17 @@ def plan_sweep(
     }  # fmt: skip
     request = {"sweep": {"namespace": "local", "name": "local", "uid": "00000000"}, "spec": spec, "platform": platform}
     variables = {
-        "REALCLI_STORAGE": json.dumps({"directory": str(store_dir.resolve())}),
+        "REALCLI_STORAGE": storage.model_dump_json(exclude_none=True),
         "REALCLI_ALLOW_LOOPBACK": "1",
         "REALCLI_GATEWAY_PORT": "0",
         "REALCLI_SEGMENT_SECONDS": "1",
         "REALCLI_NODE": "local",
         **(environment or {}),
     }
-    return _planned(store_dir, variables, keys | {"REALCLI_SWEEP": json.dumps(request)})
+    return _planned(storage, variables, keys | {"REALCLI_SWEEP": json.dumps(request)})
 
 
-def _planned(store_dir: Path, variables: dict[str, str], own: dict[str, str]) -> LocalSweep:
+def _planned(storage: StorageConfig, variables: dict[str, str], own: dict[str, str]) -> LocalSweep:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "termination"
         session = start_session(["plan"], variables | own | {"REALCLI_TERMINATION_LOG": str(log)}, stderr=subprocess.PIPE)
@@ -163,5 +175,5 @@ def _planned(store_dir: Path, variables: dict[str, str], own: dict[str, str]) ->
         said = message.message if message is not None else err.strip()[-2000:]
         raise UserError(f"the trial cannot be planned: {said}")
     plan = plan_in_log(out, message.seal)
-    lock = Lock.model_validate_json(LocalStore(store_dir).get(SweepPaths(plan.root).lock))
-    return LocalSweep(store_dir, lock, plan, variables)
+    lock = Lock.model_validate_json(open_store(storage).get(SweepPaths(plan.root).lock))
+    return LocalSweep(storage, lock, plan, variables)

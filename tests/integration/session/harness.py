@@ -18,6 +18,7 @@ from typing import Any, cast
 from realcli.api.agents import PROGRAMS
 from realcli.benchmark.bundles import File
 from realcli.benchmark.suite import Suite, load_suite
+from realcli.storage.port import StorageConfig
 from realcli_cli.local import pods
 from realcli_cli.local.container import ChrootContainer, chroot_container
 from realcli_cli.local.images import RootImage
@@ -112,7 +113,7 @@ class Sweep(LocalSweep):
 
 
 def plan_sweep(
-    store_dir: Path,
+    storage: Path | StorageConfig,
     suite: Path,
     provider: str,
     toolkit: Path,
@@ -127,8 +128,8 @@ def plan_sweep(
     loaded = load_suite(suite)
     local = {"REALCLI_STORAGE_PATIENCE": "5"} | (environment or {})
     model = Model(MODEL, provider, KEY)
-    made = plan_local(store_dir, loaded, program, model, limits=limits, environment=local, user=user)
-    return Sweep(made.store_dir, made.lock, made.plan, made.environment, loaded, toolkit, agent, program)
+    made = plan_local(storage, loaded, program, model, limits=limits, environment=local, user=user)
+    return Sweep(made.storage, made.lock, made.plan, made.environment, loaded, toolkit, agent, program)
 
 
 def terminate(process: subprocess.Popen[Any]) -> None:
