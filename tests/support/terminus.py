@@ -1,4 +1,4 @@
-"""What runs of Terminus-2 need besides the session: its words out of the pinned wheel, and the toolkit with tmux. Both are cached."""
+"""What runs of Terminus-2 need: its words out of the pinned wheel, and the toolkit with tmux. Both are cached."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Terminus2:
         self._talk.channel = spec.mode == "COLLAB"
         self._chat = ChatClient(spec.base_url, spec.token, spec.model, spec.effort)
         note = terminus_launch.mcp_note(setup.mcp_servers, words) if setup is not None else ""
-        self._loop = Loop(self._chat.ask, tmux, words, self, self._talk, note)
+        self._loop = Loop(self._chat.ask, tmux, words, self, self._talk, note=note)
         if setup is not None:
             names = [server.name for server in setup.mcp_servers]
             record = ledger.AgentSetup(

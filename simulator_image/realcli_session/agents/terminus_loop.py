@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from realcli_session.agents.terminus_chat import Message, Reply
-from realcli_session.agents.terminus_history import Ask, Model
+from realcli_session.agents.terminus_history import CONTEXT_LIMIT, Ask, Model
 from realcli_session.agents.terminus_parser import Keys, Parsed, feedback, parse
 from realcli_session.agents.terminus_screen import Screen, limited
 from realcli_session.agents.terminus_tmux import TerminalLost
@@ -84,7 +84,17 @@ class Finished:
 class Loop:
     """The agent between two hand-overs."""
 
-    def __init__(self, ask: Ask, terminal: Terminal, words: Wording, recorder: Recorder, talk: Talk, note: str = "") -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        terminal: Terminal,
+        words: Wording,
+        recorder: Recorder,
+        talk: Talk,
+        *,
+        note: str = "",
+        limit: int = CONTEXT_LIMIT,
+    ) -> None:
         self._terminal = terminal
         self._words = words
         self._recorder = recorder
@@ -92,8 +102,9 @@ class Loop:
         self._note = note
         self._screen = Screen(terminal.capture, words)
         self._ask = ask
-        self._model = Model(self._send, words, lambda: terminal.capture(False))
+        self._model = Model(self._send, words, lambda: terminal.capture(False), limit)
         self._feedback = ""
+        self._opening = True
         self._calls = 0
         self._call: str | None = None
         self._outcome: tuple[str, str] | None = None  # of the last call, not shown to the model yet
@@ -106,6 +117,7 @@ class Loop:
     async def respond(self) -> Asked | Finished:
         """Work on what the user said until the next hand-over. Raises ChatFailed, TerminalLost."""
         confirming = False
+        self._opening = not self._model.history.entries
         prompt = self._observation(await self._output())
         while True:
             if not await self._terminal.alive():
@@ -157,11 +169,12 @@ class Loop:
         else:
             prompt = handed_over
         task, unread = self._talk.task, list(self._talk.unread)
-        if self._model.history.entries:
-            prompt = "\n\n".join([*map(user_message, unread), prompt])
-        else:
+        if self._opening:
             prompt = self._words.first_prompt(task + self._note, prompt, channel=self._talk.channel)
+        else:
+            prompt = "\n\n".join([*map(user_message, unread), prompt])
         answer = await self._model.query(prompt, task)
+        self._opening = False
         del self._talk.unread[: len(unread)]
         return parse(answer, self._words)
 

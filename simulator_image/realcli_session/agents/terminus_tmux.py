@@ -211,7 +211,7 @@ class Tmux:
     async def _call(self, *arguments: str, input: bytes = b"") -> Completed:
         done = await self._client(*arguments, input=input)
         if done.status.code != 0:
-            raise TerminalLost(f"tmux {arguments[0]}: {_text(done.stderr)}")
+            raise TerminalLost(f"the terminal is gone: tmux {arguments[0]}: {_text(done.stderr)}")
         return done
 
     async def _paste(self, keys: str) -> None:
