@@ -29,6 +29,7 @@ check "ruff format" ruff format -q --check .
 check "mypy" mypy
 check "import-linter" lint-imports
 check "CRDs are what the models say" python -m realcli.api.crd --check
+check "JSON Schemas are what the models say" python -m realcli.benchmark.schemas --check
 check "CRDs of the chart" diff -r -x '*.md' crds charts/realcli/crds-source
 if command -v shellcheck >/dev/null; then
   mapfile -t shell < <(scripts | grep -v '^benchmark/')

@@ -101,6 +101,13 @@ def index_task(task: Task, digest: str, public_bundle: str, private_bundle: str)
 
 
 def _task(folder: Path, catalogue: Catalogue, problems: list[Problem]) -> Task | None:
+    task, mine = check_task(folder, catalogue)
+    problems += [problem._replace(file=f"tasks/{folder.name}/{problem.file}") for problem in mine]
+    return task
+
+
+def check_task(folder: Path, catalogue: Catalogue) -> tuple[Task | None, list[Problem]]:
+    """One task's folder, and everything wrong with it; files relative to the folder. None: it could not be read."""
     mine: list[Problem] = []
     task = _read(folder, mine)
     if task is not None:
@@ -113,8 +120,7 @@ def _task(folder: Path, catalogue: Catalogue, problems: list[Problem]) -> Task |
         mine += check_oracle(task.script, task.oracle, task.config.metadata.realcli.watch, task.config.artifact_paths())
         mine += check_markers(task.script, task.instruction, [*task.public, *task.private])
         mine += _check_run(task.private)
-    problems += [problem._replace(file=f"tasks/{folder.name}/{problem.file}") for problem in mine]
-    return task
+    return task, mine
 
 
 def _read(folder: Path, problems: list[Problem]) -> Task | None:

@@ -22,16 +22,17 @@ class _Word(BaseModel):
 
 
 class Where(_Word):
-    """Narrows an event: regexes `text` and `cmd`, glob `path`, one `marker`, id of a `slice`, numbers as they are."""
+    """Narrows an event; every key given has to hold. Regexes are RE2's."""
 
-    text: str | None = None
-    cmd: str | None = None
-    path: str | None = None
-    marker: str | None = None
-    slice: str | None = None
-    exit: int | None = None
-    slices_pending: int | None = None
-    min_words: int | None = None
+    text: str | None = Field(default=None, description="Regex in the text (agent_message, tool_result, user_message).")
+    cmd: str | None = Field(default=None, description="Regex in the normalised command (command).")
+    path: str | list[str] | None = Field(default=None, description="Absolute path or glob, or several (file_*).")
+    marker: str | None = Field(default=None, description="This marker line (file_read).")
+    marker_re: str | None = Field(default=None, description="Regex in the marker line (file_read).")
+    slice: str | None = Field(default=None, description="Id of the slice (slice_released).")
+    exit: int | None = Field(default=None, description="0, or another number for any failure (tool_result).")
+    slices_pending: int | None = Field(default=None, description="Mandatory slices not released (interim_claim).")
+    min_words: Positive | None = Field(default=None, description="At least so many words (agent_message).")
 
 
 class Matching(_Word):
@@ -59,7 +60,7 @@ class Count(_Word):
 class ExchangeAtLeast(_Word):
     """Holds at a yield if the exchange about to start has at least this number."""
 
-    exchange_at_least: Positive
+    exchange_at_least: Annotated[int, Field(ge=2)]
 
 
 class ExchangesSince(_Word):
@@ -78,13 +79,13 @@ class SlicePending(_Word):
 class All(_Word):
     """Every one of them holds."""
 
-    all: Annotated[list[When], Field(min_length=1)]
+    all: Annotated[list[When], Field(min_length=2)]
 
 
 class AnyOf(_Word):
     """At least one of them holds."""
 
-    any: Annotated[list[When], Field(min_length=1)]
+    any: Annotated[list[When], Field(min_length=2)]
 
 
 def _form(value: object) -> str | None:
