@@ -3,12 +3,15 @@
 Written: ustar, with pax records where a fact does not fit (long or non-ASCII names, nanoseconds, sizes from 8 GiB). Read:
 the same, plus GNU long names and base-256 numbers, as other programs write them. Sparse and multi-volume entries are refused.
 Names are bytes and are *not* checked here: whoever puts them into a file system has to.
+
+What tar has no word for is a pax record of ours, `REALCLI.kind`: `socket` (written as a FIFO) and `deleted`, a name that is not
+there any more (written as the character device 0:0, overlayfs's own sign for it). Extended attributes are `SCHILY.xattr.<name>`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 BLOCK: Final = 512
@@ -21,8 +24,15 @@ MAX_SECONDS: Final = 10**10 - 1
 """Times are brought into ±317 years around 1970: what a file claims beyond that must not break the archive it is in."""
 _FACTS: Final = frozenset((b"path", b"linkpath", b"size", b"uid", b"gid", b"mtime"))
 
-MemberKind = Literal["file", "dir", "symlink", "hardlink", "other"]
-_TYPES: Final[dict[MemberKind, bytes]] = {"file": b"0", "hardlink": b"1", "symlink": b"2", "dir": b"5"}
+MemberKind = Literal["file", "dir", "symlink", "hardlink", "fifo", "socket", "deleted", "other"]
+_TYPES: Final[dict[MemberKind, bytes]] = {
+    "file": b"0", "hardlink": b"1", "symlink": b"2", "dir": b"5", "fifo": b"6", "socket": b"6", "deleted": b"3"
+}  # fmt: skip
+_OURS: Final[dict[bytes, tuple[MemberKind, bytes]]] = {b"socket": ("socket", b"6"), b"deleted": ("deleted", b"3")}
+_KIND: Final = b"REALCLI.kind"
+_XATTR: Final = b"SCHILY.xattr."
+MAX_XATTRS: Final = 128 * 1024
+"""Bytes of names and values of one member's extended attributes; more are left out by whoever writes."""
 _KINDS: Final[dict[bytes, MemberKind]] = {
     b"0": "file",
     b"\0": "file",
@@ -32,7 +42,7 @@ _KINDS: Final[dict[bytes, MemberKind]] = {
     b"5": "dir",
     b"3": "other",
     b"4": "other",
-    b"6": "other",
+    b"6": "fifo",
 }
 
 
@@ -42,7 +52,7 @@ class ArchiveError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One entry. `size` is 0 for all but files; `link` is the target of a link; kind `other` is a device or FIFO."""
+    """One entry. `size` is 0 for all but files; `link` is the target of a link; kind `other` is a device."""
 
     name: bytes
     kind: MemberKind
@@ -52,6 +62,7 @@ class Member:
     gid: int = 0
     mtime_ns: int = 0
     link: bytes = b""
+    xattrs: tuple[tuple[bytes, bytes], ...] = field(default=())
 
 
 def padding(size: int) -> bytes:
@@ -74,6 +85,9 @@ def header(member: Member) -> bytes:
     for key, value, limit in ((b"size", member.size, 8**11), (b"uid", member.uid, 8**7), (b"gid", member.gid, 8**7)):
         if value >= limit:
             records.append((key, b"%d" % value))
+    if member.kind in ("socket", "deleted"):
+        records.append((_KIND, member.kind.encode()))
+    records.extend((_XATTR + key.replace(b"%", b"%25").replace(b"=", b"%3D"), value) for key, value in member.xattrs)
     binary = any(not _is_utf8(value) for _, value in records)
     if binary:
         records.insert(0, (b"hdrcharset", b"BINARY"))
@@ -240,6 +254,12 @@ class ArchiveReader:
         if uid > MAX_ID or gid > MAX_ID:
             raise ArchiveError(f"an owner out of range: {uid}:{gid}")
         mtime = _time(facts[b"mtime"]) if b"mtime" in facts else _number(block[136:148], "mtime") * 10**9
+        if _KIND in facts:
+            ours = _OURS.get(facts[_KIND])
+            if ours is None or ours[1] != block[156:157]:
+                raise ArchiveError(f"a member of the kind {facts[_KIND][:40]!r} is not known")
+            kind = ours[0]
+        xattrs = tuple((_attribute(key), value) for key, value in facts.items() if key.startswith(_XATTR))
         if b"\0" in name or b"\0" in link:
             raise ArchiveError("a name holds a NUL byte")
         if kind == "file" and name.endswith(b"/"):
@@ -249,7 +269,7 @@ class ArchiveReader:
         else:
             size = 0  # such members have no content, whatever the field says
         stripped = name.rstrip(b"/") or name
-        return Member(stripped, kind, size, _number(block[100:108], "mode") & 0o7777, uid, gid, _within_time(mtime), link)
+        return Member(stripped, kind, size, _number(block[100:108], "mode") & 0o7777, uid, gid, _within_time(mtime), link, xattrs)
 
     def _extend(self, kind: bytes, content: bytes) -> None:
         if kind == b"L":
@@ -261,7 +281,7 @@ class ArchiveReader:
             for key, value in _records(content):
                 if key.startswith(b"GNU.sparse."):
                     raise ArchiveError("sparse entries are not supported")
-                if key in _FACTS:
+                if key in _FACTS or (kind == b"x" and (key == _KIND or (key.startswith(_XATTR) and len(key) > len(_XATTR)))):
                     facts[key] = value
 
 
@@ -278,6 +298,10 @@ def _records(content: bytes) -> Iterator[tuple[bytes, bytes]]:
             raise ArchiveError("a damaged pax record")
         yield key, value
         position = end
+
+
+def _attribute(key: bytes) -> bytes:
+    return key[len(_XATTR) :].replace(b"%3D", b"=").replace(b"%25", b"%")  # as other programs write them
 
 
 def _text(field: bytes) -> bytes:

@@ -48,6 +48,8 @@ class Op(StrEnum):
     GET_FILE = "get_file"
     SCAN = "scan"
     SNAPSHOT = "snapshot"
+    MANIFEST = "manifest"
+    DELTA = "delta"
     UNPACK = "unpack"
     RECORD = "record"
     SETTLE = "settle"

@@ -16,8 +16,10 @@ from realcli.wire.body import Fields
 from realcli.wire.frames import encode
 from realcli.wire.protocol import ErrorCode, Kind, Op
 from realcli_runner import files
+from realcli_runner.delta import Delta
 from realcli_runner.errors import Failure
 from realcli_runner.globs import Globs
+from realcli_runner.manifest import Base, Manifest
 from realcli_runner.quiesce import Others, quiesce
 from realcli_runner.scan import Scan
 from realcli_runner.snapshot import Snapshot
@@ -27,7 +29,7 @@ from realcli_runner.walking import Territory
 
 QUIESCE_ROWS = 1000
 QUIESCE_ARGV = 512
-SENDING = frozenset((Op.PROCS, Op.QUIESCE, Op.GET_FILE, Op.SCAN, Op.SNAPSHOT))
+SENDING = frozenset((Op.PROCS, Op.QUIESCE, Op.GET_FILE, Op.SCAN, Op.SNAPSHOT, Op.MANIFEST, Op.DELTA))
 TAKING = frozenset((Op.PUT_FILE, Op.UNPACK))
 
 
@@ -69,14 +71,21 @@ class Jobs:
         self._disk = Workers(4)
         self._control = Workers(1)
 
-    def start(self, number: int, op: Op, fields: Fields, stream: Outlet | Inlet, done: Callable[[], None]) -> None:
-        """Do it in a worker; stream, then reply or error, then `done` (all in that order, in that thread)."""
-        workers = self._control if op in (Op.PROCS, Op.QUIESCE) else self._disk
-        workers.submit(lambda: self._run(number, op, fields, stream, done))
+    def start(
+        self, number: int, op: Op, fields: Fields, stream: Outlet | Inlet, done: Callable[[], None], base: Inlet | None = None
+    ) -> None:
+        """Do it in a worker; stream, then reply or error, then `done` (all in that order, in that thread).
 
-    def _run(self, number: int, op: Op, fields: Fields, stream: Outlet | Inlet, done: Callable[[], None]) -> None:
+        `base`: the second stream of a delta.
+        """
+        workers = self._control if op in (Op.PROCS, Op.QUIESCE) else self._disk
+        workers.submit(lambda: self._run(number, op, fields, stream, done, base))
+
+    def _run(
+        self, number: int, op: Op, fields: Fields, stream: Outlet | Inlet, done: Callable[[], None], base: Inlet | None
+    ) -> None:
         try:
-            answer = reply(number, self._do(op, fields, stream))
+            answer = reply(number, self._do(op, fields, stream, base))
             if isinstance(stream, Outlet):
                 stream.finish()
         except Cancelled:
@@ -89,6 +98,8 @@ class Jobs:
             answer = refusal(number, Failure(ErrorCode.IO, f"{op}: {error}", errno=error.errno))
         except Exception as error:
             answer = refusal(number, Failure(ErrorCode.INTERNAL, f"{op}: {type(error).__name__}: {error}"))
+        if base is not None:
+            base.stop()
         if isinstance(stream, Inlet):
             stream.stop()
         elif not stream.finished:
@@ -96,7 +107,12 @@ class Jobs:
         done()
         self._post(answer)
 
-    def _do(self, op: Op, fields: Fields, stream: Outlet | Inlet) -> dict[str, Any]:
+    def _do(self, op: Op, fields: Fields, stream: Outlet | Inlet, base: Inlet | None) -> dict[str, Any]:
+        if op is Op.DELTA:
+            assert isinstance(stream, Outlet)
+            assert base is not None
+            limits = {name: fields.integer(name) for name in ("max_bytes", "max_entries")}
+            return Delta(stream.write, self._territory, Base(base.read), **limits).take_all()
         if isinstance(stream, Outlet):
             return self._send(op, fields, stream)
         if op is Op.PUT_FILE:
@@ -115,6 +131,8 @@ class Jobs:
             for proc in self._them.list():
                 _line(stream, proc.row())
             return {}
+        if op is Op.MANIFEST:
+            return Manifest(stream.write, self._territory).take()
         if op is Op.QUIESCE:
             return self._quiesce(fields, stream)
         if op is Op.GET_FILE:
@@ -151,6 +169,7 @@ class Jobs:
             self._territory,
             max_bytes=fields.integer("max_bytes"),
             max_entries=fields.integer("max_entries"),
+            delta=fields.flag("delta"),
         )
         try:
             unpack.clear(fields.raws("clear"))

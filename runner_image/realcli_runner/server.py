@@ -182,7 +182,11 @@ class Server:
 
     def _open_streams(self, op: Op, fields: Fields) -> None:
         """Stream numbers rise, so that a late frame for a closed stream is never taken for one of another stream."""
-        names = ("stdin", "stdout", "stderr") if op is Op.SPAWN else ("stream",) if op in SENDING | TAKING | {Op.RECORD} else ()
+        names: tuple[str, ...] = ("stream",) if op in SENDING | TAKING | {Op.RECORD} else ()
+        if op is Op.SPAWN:
+            names = ("stdin", "stdout", "stderr")
+        elif op is Op.DELTA:
+            names = ("stream", "base")
         for name in names:
             number = fields.optional_integer(name, self._last_stream + 1, (1 << 53) - 1)
             if number is not None:
@@ -217,15 +221,21 @@ class Server:
         stream_number = fields.integer("stream")
         stream: Outlet | Inlet = (Outlet if op in SENDING else Inlet)(stream_number, self._post_frame)
         self._streams[stream_number] = stream
+        numbers = [stream_number]
+        base = None
+        if op is Op.DELTA:
+            numbers.append(fields.integer("base"))
+            self._streams[numbers[1]] = base = Inlet(numbers[1], self._post_frame)
         self._in_flight += 1
         self._quiescing += op is Op.QUIESCE
-        finished: Callable[[], None] = partial(self._job_done, op, stream_number)
-        self._jobs.start(number, op, fields, stream, lambda: self._loop.post(finished))
+        finished: Callable[[], None] = partial(self._job_done, op, numbers)
+        self._jobs.start(number, op, fields, stream, lambda: self._loop.post(finished), base)
 
-    def _job_done(self, op: Op, stream_number: int) -> None:
+    def _job_done(self, op: Op, numbers: list[int]) -> None:
         self._in_flight -= 1
         self._quiescing -= op is Op.QUIESCE
-        del self._streams[stream_number]
+        for number in numbers:
+            del self._streams[number]
 
     def _record(self, fields: Fields) -> dict[str, Any]:
         """Have commands recorded from the next recorded spawn on; the stream stays open as long as the connection."""

@@ -15,6 +15,7 @@ from realcli.wire.protocol import CHUNK, ErrorCode
 from realcli_runner.errors import Failure, printable
 from realcli_runner.walking import MAX_DEPTH, READ, Parts, Territory, absolute_parts, directory, join, kind_of, names, step
 
+Xattrs = tuple[tuple[bytes, bytes], ...]
 REPORTED = 1000
 MAX_LINKS = 200_000
 """Hard-linked inodes remembered; further names become copies."""
@@ -108,14 +109,21 @@ class Snapshot:
             self._skip(parts, str(failure))
             return
         try:
-            self._member(parts, _describe(parts, "dir", facts))
+            self._directory_itself(fd, parts, facts)
             self._children(fd, parts)
         finally:
             os.close(fd)
 
+    def _directory_itself(self, fd: int, parts: Parts, facts: os.stat_result) -> None:
+        self._member(parts, describe(parts, "dir", facts))
+
+    def _xattrs(self, fd: int, parts: Parts) -> Xattrs:
+        """Extended attributes to keep: none, as the declared artefacts of a task are contents."""
+        return ()
+
     def _children(self, fd: int, parts: Parts) -> None:
         try:
-            found = names(fd, self._max_entries - self._entries)
+            found = names(fd, self._room())
         except PermissionError:
             self._skip(parts, "permission denied: its content is not in the archive")
             return
@@ -126,13 +134,17 @@ class Snapshot:
             self._entry(fd, (*parts, name))
         self._depth -= 1
 
+    def _room(self) -> int:
+        """Names that one directory may hold."""
+        return self._max_entries - self._entries
+
     def _symlink(self, parent: int, parts: Parts, facts: os.stat_result) -> None:
         try:
             target = os.readlink(parts[-1], dir_fd=parent)
         except OSError as error:
             self._skip(parts, os.strerror(error.errno or 0))
             return
-        self._member(parts, _describe(parts, "symlink", facts, link=target))
+        self._member(parts, describe(parts, "symlink", facts, link=target))
 
     def _file(self, parent: int, parts: Parts, facts: os.stat_result) -> None:
         if self._bytes + facts.st_size > self._max_bytes:  # before opening: a sparse terabyte costs nothing
@@ -150,11 +162,11 @@ class Snapshot:
                 return
             inode = (facts.st_dev, facts.st_ino)
             if first := self._links.get(inode):
-                self._member(parts, _describe(parts, "hardlink", facts, link=first))
+                self._member(parts, describe(parts, "hardlink", facts, link=first))
                 return
             if self._bytes + facts.st_size > self._max_bytes:
                 raise self._too_large("bytes", parts, self._bytes + facts.st_size, self._max_bytes)
-            self._member(parts, _describe(parts, "file", facts, size=facts.st_size))
+            self._member(parts, describe(parts, "file", facts, size=facts.st_size, xattrs=self._xattrs(fd, parts)))
             if facts.st_nlink > 1 and len(self._links) < MAX_LINKS:
                 self._links[inode] = b"/".join(parts)
             self._bytes += facts.st_size
@@ -190,6 +202,9 @@ class Snapshot:
         self._entries += 1
         self._write(archive.header(member))
 
+    def _special(self, parts: Parts, kind: MemberKind, facts: os.stat_result) -> None:
+        self._member(parts, describe(parts, kind, facts))
+
     def _skip(self, parts: Parts, why: str) -> None:
         self._skipped_count += 1
         if len(self._skipped) < REPORTED:
@@ -201,7 +216,10 @@ class Snapshot:
         return Failure(ErrorCode.STATE_TOO_LARGE, message, limit=limit, path=path, found=found, allowed=allowed)
 
 
-def _describe(parts: Parts, kind: MemberKind, facts: os.stat_result, *, size: int = 0, link: bytes = b"") -> Member:
+def describe(
+    parts: Parts, kind: MemberKind, facts: os.stat_result, *, size: int = 0, link: bytes = b"", xattrs: Xattrs = ()
+) -> Member:
+    """The member of an entry, as lstat saw it."""
     return Member(
         name=b"/".join(parts),
         kind=kind,
@@ -211,4 +229,5 @@ def _describe(parts: Parts, kind: MemberKind, facts: os.stat_result, *, size: in
         gid=min(facts.st_gid, archive.MAX_ID),
         mtime_ns=facts.st_mtime_ns,
         link=link,
+        xattrs=xattrs,
     )

@@ -6,24 +6,28 @@ removed, never written through. Hard links may only point at files this archive 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Sequence
 from typing import Any
 
 from realcli.wire.archive import ArchiveError, ArchiveReader, Member
+from realcli.wire.body import wire_bytes
 from realcli.wire.protocol import ErrorCode
 from realcli_runner.errors import Failure, failure_of, printable
 from realcli_runner.walking import CREATE, Parts, Territory, absolute_parts, directory, join, relative_parts, remove
 
+REPORTED = 1000
 _ZEROS = bytes(64 * 1024)
 
 
 class Unpack:
     """One run: `feed` until the archive ends, then `finish`. `close` in any case."""
 
-    def __init__(self, root: bytes, territory: Territory, *, max_bytes: int, max_entries: int) -> None:
+    def __init__(self, root: bytes, territory: Territory, *, max_bytes: int, max_entries: int, delta: bool) -> None:
         self._territory = territory
+        self._delta = delta
         self._max_bytes = max_bytes
         self._max_entries = max_entries
         self._reader = ArchiveReader()
@@ -34,8 +38,12 @@ class Unpack:
         self._file: tuple[int, Member, int] | None = None
         self._brought: set[tuple[int, int]] = set()
         self._directories: list[tuple[Parts, Member]] = []
+        self._times: dict[Parts, tuple[int, int]] = {}
+        """Of directories that got new entries without being members: a delta leaves them as they were."""
         self._entries = 0
         self._bytes = 0
+        self._deleted = 0
+        self._unset: list[Any] = []
 
     def clear(self, paths: Sequence[bytes]) -> None:
         """Remove paths (relative to `/`, as in the snapshot request, but below the root) before anything is put."""
@@ -69,18 +77,31 @@ class Unpack:
             self._reader.finish()
         except ArchiveError as error:
             raise Failure(ErrorCode.BAD_ARCHIVE, str(error)) from None
+        for place, times in self._times.items():
+            self._keep_times(place, times)
         for parts, member in reversed(self._directories):
             try:
                 with directory(parts, root=self._root) as fd:
                     os.chown(b".", member.uid, member.gid, dir_fd=fd)
                     os.chmod(b".", member.mode, dir_fd=fd)
+                    self._set_xattrs(fd, parts, member)
                     os.utime(b".", ns=(member.mtime_ns, member.mtime_ns), dir_fd=fd)
             except Failure as failure:
                 if failure.code not in (ErrorCode.PATH_REFUSED, ErrorCode.NOT_FOUND):  # replaced by a later member
                     raise
             except OSError as error:
                 raise failure_of(error, printable(join(parts))) from None
-        return {"entries": self._entries, "bytes": self._bytes}
+        return {"entries": self._entries, "bytes": self._bytes, "deleted": self._deleted, "unset": self._unset}
+
+    def _keep_times(self, parts: Parts, times: tuple[int, int]) -> None:
+        try:
+            with directory(parts, root=self._root) as fd:
+                os.utime(b".", ns=times, dir_fd=fd)
+        except Failure as failure:
+            if failure.code not in (ErrorCode.PATH_REFUSED, ErrorCode.NOT_FOUND):
+                raise
+        except OSError as error:
+            raise failure_of(error, printable(join(parts))) from None
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -122,6 +143,10 @@ class Unpack:
                 os.utime(name, ns=(member.mtime_ns, member.mtime_ns), dir_fd=parent, follow_symlinks=False)
             elif member.kind == "hardlink":
                 self._put_hardlink(parent, name, member)
+            elif self._delta and member.kind in ("fifo", "socket"):
+                self._put_special(parent, name, member)
+            elif self._delta and member.kind == "deleted":
+                self._deleted += 1
             else:
                 raise Failure(ErrorCode.BAD_ARCHIVE, f"{printable(member.name)}: devices and FIFOs are not allowed")
         except OSError as error:
@@ -145,6 +170,9 @@ class Unpack:
             self._parent = None
         with directory(wanted, make=True, root=self._root, foreign=self._territory.pseudo_devices) as fd:
             self._parent = (wanted, os.dup(fd))
+            if self._delta and wanted not in self._times:
+                facts = os.fstat(fd)
+                self._times[wanted] = (facts.st_atime_ns, facts.st_mtime_ns)
         return self._parent[1]
 
     def _make_way(self, parent: int, name: bytes, parts: Parts) -> None:
@@ -171,6 +199,24 @@ class Unpack:
                 raise Failure(ErrorCode.PATH_REFUSED, message)
             os.link(target[-1], name, src_dir_fd=source, dst_dir_fd=parent, follow_symlinks=False)
 
+    def _put_special(self, parent: int, name: bytes, member: Member) -> None:
+        kind = stat.S_IFIFO if member.kind == "fifo" else stat.S_IFSOCK
+        os.mknod(name, kind | 0o600, dir_fd=parent)
+        os.chown(name, member.uid, member.gid, dir_fd=parent, follow_symlinks=False)
+        os.chmod(name, member.mode, dir_fd=parent)  # ours, made a moment ago
+        os.utime(name, ns=(member.mtime_ns, member.mtime_ns), dir_fd=parent, follow_symlinks=False)
+
+    def _set_xattrs(self, fd: int, parts: Parts, member: Member) -> None:
+        """What a pod may not set (file capabilities need SETFCAP) is listed, not an error."""
+        for key, value in member.xattrs:
+            try:
+                os.setxattr(f"/proc/self/fd/{fd}", key, value)
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.ENOTSUP):
+                    raise
+                if len(self._unset) < REPORTED:
+                    self._unset.append([wire_bytes(join(parts)), wire_bytes(key)])
+
     def _content(self, data: bytes) -> None:
         assert self._file is not None  # the reader yields content after a file alone
         fd, member, written = self._file
@@ -194,6 +240,7 @@ class Unpack:
         os.ftruncate(fd, member.size)
         os.fchown(fd, member.uid, member.gid)
         os.fchmod(fd, member.mode)  # after the owner: changing it clears setuid
+        self._set_xattrs(fd, relative_parts(member.name), member)
         os.utime(fd, ns=(member.mtime_ns, member.mtime_ns))
         facts = os.fstat(fd)
         self._brought.add((facts.st_dev, facts.st_ino))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,8 @@ class Territory:
 
     own: tuple[Parts, ...]
     pseudo_devices: frozenset[int]
+    files: frozenset[Parts] = frozenset()
+    """Single files that are mounts (`/etc/hosts`): the pod's, and another pod has its own."""
 
     @classmethod
     def of(cls, own: Sequence[bytes]) -> Territory:
@@ -72,7 +75,7 @@ class Territory:
                 continue
             if device != root_device:
                 devices.add(device)
-        return cls(tuple(absolute_parts(path) for path in own), frozenset(devices))
+        return cls(tuple(absolute_parts(path) for path in own), frozenset(devices), frozenset(_mounted_files()))
 
     def holds(self, parts: Parts) -> bool:
         """The path is one of ours or below it."""
@@ -81,6 +84,17 @@ class Territory:
     def touches(self, parts: Parts) -> bool:
         """The path is one of ours, below it, or above it: removing it would remove ours."""
         return self.holds(parts) or any(own[: len(parts)] == parts for own in self.own)
+
+
+def _mounted_files() -> Iterator[Parts]:
+    with open("/proc/self/mountinfo", "rb") as table:
+        for line in table:
+            place = re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), line.split(b" ")[4])
+            try:
+                if not stat.S_ISDIR(os.lstat(place).st_mode):
+                    yield absolute_parts(place)
+            except OSError:
+                continue  # out of this root's sight
 
 
 def step(parent: int, name: bytes, so_far: Sequence[bytes]) -> int:

@@ -34,6 +34,9 @@ LINGER = 1.0
 """Seconds `run` waits for output that background processes still may send."""
 CLOSE_SECONDS = 15.0
 _ARCHIVE_SLACK = 64 << 20
+MANIFEST_BYTES = 2 << 30
+DELTA_SILENCE = 900.0
+"""Seconds a delta may find nothing that changed."""
 
 
 class RunnerClient:
@@ -235,7 +238,7 @@ class RunnerClient:
         self, dest: Path, source: AsyncIterable[bytes], *, max_bytes: int = 1 << 30, max_entries: int = 100_000
     ) -> RestoreReport:
         """See RunnerPort."""
-        return await self._unpack(source, dest, (), max_bytes, max_entries)
+        return await self._unpack(source, dest, (), max_bytes, max_entries, False)
 
     async def restore(
         self,
@@ -245,22 +248,24 @@ class RunnerClient:
         clear: Sequence[Path] = (),
         max_bytes: int,
         max_entries: int = 1_000_000,
+        delta: bool = False,
     ) -> RestoreReport:
         """See RunnerPort."""
-        return await self._unpack(source, root, clear, max_bytes, max_entries)
+        return await self._unpack(source, root, clear, max_bytes, max_entries, delta)
 
     async def _unpack(
-        self, source: AsyncIterable[bytes], root: Path, clear: Sequence[Path], max_bytes: int, max_entries: int
+        self, source: AsyncIterable[bytes], root: Path, clear: Sequence[Path], max_bytes: int, max_entries: int, delta: bool
     ) -> RestoreReport:
         content = {
             "root": _raw(root),
             "clear": [_raw(path) for path in clear],
             "max_bytes": max_bytes,
             "max_entries": max_entries,
+            "delta": delta,
         }
         fields = await self._feed(Op.UNPACK, content, source)
         with self._connection.believing():
-            return RestoreReport(fields.integer("entries"), fields.integer("bytes"))
+            return rows.restored(fields)
 
     async def get_file(self, path: Path, *, limit: int = 1 << 20) -> bytes:
         """See RunnerPort."""
@@ -309,6 +314,38 @@ class RunnerClient:
         sink = _Bounded(to, max_bytes + 2048 * max_entries + _ARCHIVE_SLACK)
         fields = await self._receive(Op.SNAPSHOT, content, sink)
         with self._connection.believing():
+            return rows.snapshot(fields)
+
+    async def manifest(self, to: ByteSink) -> int:
+        """See RunnerPort."""
+        fields = await self._receive(Op.MANIFEST, {}, _Bounded(to, MANIFEST_BYTES))
+        with self._connection.believing():
+            return fields.integer("entries")
+
+    async def delta(
+        self, base: AsyncIterable[bytes], to: ByteSink, *, max_bytes: int, max_entries: int = 1_000_000
+    ) -> SnapshotReport:
+        """See RunnerPort."""
+        connection = self._connection
+        connection.check()
+        stream, feed = connection.open_in(), connection.open_out()
+        content = {"stream": stream.number, "base": feed.number, "max_bytes": max_bytes, "max_entries": max_entries}
+        number, answer = connection.request(Op.DELTA, content, stream)
+        sink = _Bounded(to, max_bytes + 2048 * max_entries + _ARCHIVE_SLACK)
+        feeding = asyncio.create_task(_give(feed, base))
+        try:
+            while chunk := await connection.within(DELTA_SILENCE, stream.read(), Op.DELTA):
+                with connection.believing():
+                    await sink.write(chunk)
+            fields = await connection.answer(number, answer, Op.DELTA)
+        finally:
+            feeding.cancel()
+            await asyncio.gather(feeding, return_exceptions=True)
+            if not answer.done():
+                answer.cancel()
+            stream.discard()
+            feed.abandon()
+        with connection.believing():
             return rows.snapshot(fields)
 
     async def close(self) -> None:
@@ -365,6 +402,15 @@ class RunnerClient:
             return await connection.answer(number, answer, op)
         finally:
             stream.abandon()
+
+
+async def _give(stream: OutStream, source: AsyncIterable[bytes]) -> None:
+    async for chunk in source:
+        stream.write(chunk)
+        await stream.drain()
+        if stream.broken:
+            return
+    await stream.close()
 
 
 class _Kept:

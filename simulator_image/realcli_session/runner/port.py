@@ -130,6 +130,8 @@ class SnapshotReport:
     skipped_count: int
     changed: tuple[str, ...]
     """Files whose length changed while they were read (the first 1000): the agent was still running."""
+    deleted: int = 0
+    """Names of a delta that are not there any more, of `entries`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,10 @@ class RestoreReport:
 
     entries: int
     bytes: int
+    deleted: int = 0
+    """Names that a delta removed, of `entries`."""
+    unset: tuple[tuple[str, str], ...] = ()
+    """(path, attribute) of extended attributes that this container may not set (the first 1000)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,6 +402,18 @@ class RunnerPort(Protocol):
         Raises `StateTooLarge`; what `to` got until then is worthless.
         """
 
+    async def manifest(self, to: ByteSink) -> int:
+        """Write down the whole root as it is now, as rows for `delta`; how many. Content is not read.
+
+        Left out: the runner's own places, kernel file systems, single files that are mounts (`/etc/hosts`).
+        """
+
+    async def delta(
+        self, base: AsyncIterable[bytes], to: ByteSink, *, max_bytes: int, max_entries: int = 1_000_000
+    ) -> SnapshotReport:
+        """Stream what is new, changed or gone since the manifest `base` as one tar, with extended attributes `user.*` and
+        `security.capability`. Raises `StateTooLarge`; unchanged entries count for no limit."""
+
     async def restore(
         self,
         source: AsyncIterable[bytes],
@@ -404,9 +422,12 @@ class RunnerPort(Protocol):
         clear: Sequence[Path] = (),
         max_bytes: int,
         max_entries: int = 1_000_000,
+        delta: bool = False,
     ) -> RestoreReport:
         """Put a snapshot back below `root`, after removing the paths of `clear`.
 
+        `delta`: the archive is one of `delta`, which also holds FIFOs, sockets and names to be removed, and leaves the times of
+        directories it does not name.
         Raises ArchiveInvalid, PathRefused, StateTooLarge.
         """
 

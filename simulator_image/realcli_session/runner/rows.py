@@ -18,6 +18,7 @@ from realcli_session.runner.port import (
     ProcInfo,
     QuiesceReport,
     Recorded,
+    RestoreReport,
     ScanEntry,
     ScanResult,
     SnapshotReport,
@@ -147,7 +148,18 @@ def snapshot(fields: Fields) -> SnapshotReport:
         skipped=tuple(skipped),
         skipped_count=fields.integer("skipped_count"),
         changed=tuple(_printable(item) for item in fields.items("changed")),
+        deleted=fields.optional_integer("deleted") or 0,
     )
+
+
+def restored(fields: Fields) -> RestoreReport:
+    """The report of a restore."""
+    unset = []
+    for item in fields.items("unset"):
+        if not isinstance(item, list) or len(item) != 2:
+            raise BadBody("unset: expected [path, attribute]")
+        unset.append((_printable(item[0]), _printable(item[1])))
+    return RestoreReport(fields.integer("entries"), fields.integer("bytes"), fields.integer("deleted"), tuple(unset))
 
 
 def recorded(line: bytes) -> Recorded | int:

@@ -29,6 +29,7 @@ TOOLKIT_PYTHON = [
 ]  # fmt: skip
 _AS_IN_A_POD = (
     'root=$1; shift; mount -t proc proc "$root/proc" && '
+    'if test -f "$root/hosts"; then echo kubelet >"$root/hosts.own" && mount --bind "$root/hosts.own" "$root/hosts"; fi && '
     'exec /usr/bin/setpriv --no-new-privs --inh-caps=-all --bounding-set="-all,{caps}" {chroot} "$@"'
 )
 

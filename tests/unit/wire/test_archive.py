@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realcli.wire import archive
-from realcli.wire.archive import MAX_EXTENSION, MAX_ID, MAX_SECONDS, ArchiveError, ArchiveReader, Member
+from realcli.wire.archive import MAX_EXTENSION, MAX_ID, MAX_SECONDS, ArchiveError, ArchiveReader, Member, MemberKind
 
 name_bytes = st.binary(min_size=1, max_size=20).filter(lambda b: not {0, 0x2F} & set(b))
 names = st.lists(name_bytes, min_size=1, max_size=20).map(b"/".join)
@@ -90,7 +90,7 @@ def test_we_read_what_tarfile_writes(form: int) -> None:
     assert (file.name, file.kind, content) == (long.encode(), "file", b"abc")
     assert (file.mode, file.mtime_ns, file.uid) == (0o4755, 1_700_000_000 * 10**9, info.uid)
     assert (symlink.kind, symlink.link) == ("symlink", link.linkname.encode())
-    assert other.kind == "other"
+    assert other.kind == "fifo"
 
 
 def test_sizes_of_a_terabyte_and_times_beyond_the_calendar() -> None:
@@ -152,3 +152,20 @@ def test_global_records_do_not_pile_up() -> None:
         list(reader.feed(extension(b"g", b"%d %s\n" % (len(record) + 6, record))))
     assert len(reader._global) == 0
     assert len(reader._buffer) == 0
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "deleted"])
+def test_kinds_that_tar_has_no_word_for_come_back(kind: MemberKind) -> None:
+    member = Member(b"d/\xff", kind, mode=0o640, uid=7, gid=8, mtime_ns=5)
+    assert read(written([(member, b"")])) == [(member, b"")]
+
+
+def test_attributes_come_back_whatever_bytes_they_have() -> None:
+    attributes = ((b"security.capability", b"\x01\x00\n=\xff"), (b"user.=%3Dx", b""))
+    member = Member(b"f", "file", size=1, xattrs=attributes)
+    assert read(written([(member, b"x")])) == [(member, b"x")]
+
+
+def test_a_kind_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ArchiveError, match="not known"):
+        read(written([(Member(b"x", "deleted"), b"")]).replace(b"REALCLI.kind=deleted", b"REALCLI.kind=xeleted"))
