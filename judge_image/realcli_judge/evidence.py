@@ -75,6 +75,23 @@ class SealedSnapshots:
             raise SnapshotUnreadable(f"the work seal does not cover {name}")
         return entry_of(self._attempt.read(name), path)
 
+    def paths(self, seq: int) -> list[str]:
+        """See `realcli.checks.SnapshotReader`."""
+        name = f"snapshots/{seq}.tar.zst"
+        if not self._attempt.sealed(name):
+            raise SnapshotUnreadable(f"the work seal does not cover {name}")
+        return paths_of(self._attempt.read(name))
+
+
+def paths_of(archive: bytes) -> list[str]:
+    """Absolute paths of all that is no directory, as the archive names it. `SnapshotUnreadable` for a damaged one."""
+    with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(archive), read_across_frames=True) as plain:
+        try:
+            with tarfile.open(fileobj=_Counted(plain), mode="r|") as tar:
+                return ["/" + member.name.removeprefix("./").strip("/") for member in tar if not member.isdir()]
+        except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
+            raise SnapshotUnreadable(f"the archive is damaged: {error}") from error
+
 
 def entry_of(archive: bytes, path: str, *, follow: bool = True) -> bytes | None:
     """Content of absolute `path` in a tar.zst whose names are relative to "/" or absolute; None if it is not there.

@@ -14,7 +14,8 @@ from realcli.benchmark.needs import needs_of
 from realcli.trajectory.anchors import RULES, WINDOWS
 from realcli.trajectory.bindings import names_in, substitute
 from realcli.trajectory.exposure import exposure_of, worse
-from realcli.trajectory.matching import VOCABULARY_EVENTS, EventPattern
+from realcli.trajectory.matching import VOCABULARY_EVENTS, parse_pattern
+from realcli.trajectory.patterns import PatternError
 from realcli.trajectory.triggers import Count, Nth, TriggerError, When, atoms, markers_as_written, parse_when
 
 CLAIMS = frozenset(("final_claim", "interim_claim"))
@@ -223,9 +224,9 @@ def _operator(hard: dict[str, Any], where: str, catalogue: Catalogue) -> Iterato
                 yield Fault("event", where, f"`{key}` is {named!r}, an event that is not defined")
         if isinstance(node.get("event"), str) and node["event"] in words.events and node.get("where"):
             try:
-                EventPattern.model_validate({"event": node["event"], "where": _sample(node["where"], "where")})
-            except ValueError as error:
-                yield Fault("where", where, str(error).splitlines()[-2].strip() if "\n" in str(error) else str(error))
+                parse_pattern({"event": node["event"], "where": _sample(node["where"], "where")})
+            except PatternError as error:
+                yield Fault("where", where, str(error))
 
 
 def _parts(hard: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,78 +1,91 @@
-"""From a probe and a trajectory to the record of its instance: state, checks, verdicts. By program alone.
+"""From an instance and a trajectory to its record: state, checks, verdicts. By program alone.
 
-A verdict a program cannot settle is `unscored`, never 0. States and reasons: `instance_states` of the catalogue.
+A verdict a program cannot settle is `unscored`, never 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import JsonValue
 
-from realcli.benchmark.catalogue import CheckTemplate, Template
+from realcli.benchmark.catalogue_models import CheckTemplate, Scenario
 from realcli.benchmark.models import Probe
-from realcli.checks.bindings import bindings_of, substitute
+from realcli.checks.bindings import action_id, substitute
+from realcli.checks.instance import Instance, of_probe
 from realcli.checks.model import CheckError, Context, SnapshotReader
 from realcli.checks.operators import run_hard
 from realcli.checks.order import writes_in_window
-from realcli.ledger.events import Plant
+from realcli.checks.states import state_of
+from realcli.ledger.events import HardCheck
 from realcli.scoring.records import CheckRecord, HardRecord, InstanceRecord, Verdict
-from realcli.trajectory import Trajectory, Window
+from realcli.trajectory import Blobs, NoBlobs, Trajectory, Window
+from realcli.trajectory.anchors import WINDOWS, Anchor, window
 
 
-def judge_probe(probe: Probe, scenario: Template, trajectory: Trajectory, snapshots: SnapshotReader) -> InstanceRecord:
-    """The instance of a probe in one run. `CheckError` names probe, scenario and check of what cannot be run as written."""
-    rule = scenario.anchor["rule"]
-    if rule != "response_after":
-        raise CheckError(f"scenario {scenario.id}: anchor rule {rule!r} is not in this version; it has response_after")
+def judge_probe(probe: Probe, scenario: Scenario, trajectory: Trajectory, snapshots: SnapshotReader) -> InstanceRecord:
+    """The instance of a probe in one run."""
+    return judge_instance(of_probe(probe, scenario), trajectory, snapshots)
 
-    def record(state: str, **fields: object) -> InstanceRecord:
+
+def judge_instance(
+    instance: Instance,
+    trajectory: Trajectory,
+    snapshots: SnapshotReader,
+    blobs: Blobs | None = None,
+    recorded: Iterable[HardCheck] = (),
+) -> InstanceRecord:
+    """The record of an instance. `recorded`: what operators found that ran elsewhere (`checks.jsonl`).
+
+    `CheckError` names instance, scenario and check of what cannot be run as written.
+    """
+    state = state_of(instance, trajectory, blobs)
+    anchor = None if state.anchor is None else state.anchor.seq
+
+    def record(name: str, reason: str | None, checks: list[CheckRecord]) -> InstanceRecord:
         return InstanceRecord.model_validate(
             {
-                "scenario": scenario.id, "probe": probe.id, "dimension": scenario.dimension,
-                "sub_dimension": scenario.sub_dimension, "state": state, **fields,
+                "scenario": instance.scenario.id, "probe": instance.id, "dimension": instance.dimension,
+                "sub_dimension": instance.sub_dimension, "state": name, "reason": reason, "anchor": anchor, "checks": checks,
             }
         )  # fmt: skip
 
-    deliveries = trajectory.deliveries(probe.id)
-    given_up = trajectory.untriggered(probe.id)
-    if not deliveries:
-        return record("untriggered", reason=given_up[1].reason if given_up else "not_reached")
-    anchor = deliveries[0][0].seq
-    if given_up is not None and given_up[0].seq > anchor:  # delivered, then cut: the later event counts
-        return record("untriggered", reason=given_up[1].reason, anchor=anchor)
-    if len(deliveries) > 1:
-        return record("contaminated", anchor=anchor, reason=f"the probe was delivered {len(deliveries)} times")
-    applied = [d.applied for e, d in trajectory.of(Plant) if d.probe == probe.id and e.seq < anchor]
-    if probe.edit is not None and not (applied and all(applied)):
-        return record("contaminated", anchor=anchor, reason=f"delivered although its plant in {probe.edit.path} was not applied")
-    response = trajectory.response_after(anchor)
-    if not response.complete and not response.has_agent_event():
-        return record("untriggered", reason="cut", anchor=anchor)
-    checks = [_check(check, scenario, probe, trajectory, anchor, snapshots) for check in scenario.checks]
+    if state.name != "triggered" or state.anchor is None:
+        return record(state.name, state.reason, [])
+    found = {line.check: line for line in recorded if line.instance == instance.id}
+    checks = [
+        _check(check, instance, trajectory, state.anchor, snapshots, blobs or NoBlobs(), found.get(check.id))
+        for check in instance.scenario.checks
+    ]
     verdicts = {check.verdict for check in checks}
     undefined = "unscored" in verdicts and "0" not in verdicts
     unscored = ", ".join(check.check for check in checks if check.verdict == "unscored")
-    return record(
-        "unscored" if undefined else "triggered", anchor=anchor, checks=checks,
-        reason=f"no program settles {unscored}" if undefined else None,
-    )  # fmt: skip
+    return record("unscored" if undefined else "triggered", f"no program settles {unscored}" if undefined else None, checks)
 
 
 def _check(
-    check: CheckTemplate, scenario: Template, probe: Probe, trajectory: Trajectory, anchor: int, snapshots: SnapshotReader
+    check: CheckTemplate,
+    instance: Instance,
+    trajectory: Trajectory,
+    anchor: Anchor,
+    snapshots: SnapshotReader,
+    blobs: Blobs,
+    recorded: HardCheck | None,
 ) -> CheckRecord:
     if check.hard is None:
         return CheckRecord(check=check.id, verdict="unscored", by="none", reason="only a judge model can decide this check")
     decides = str(check.hard.get("decides", "hint"))
     try:
-        context = Context(trajectory, anchor, _window(check.window, trajectory, anchor), snapshots, decides)
-        not_applicable = _not_applicable(check, scenario, bindings_of(probe), context)
+        context = Context(
+            trajectory, anchor.seq, _window(check, instance, trajectory, anchor), snapshots, decides,
+            blobs=blobs, instance=instance.id, recorded=recorded,
+        )  # fmt: skip
+        not_applicable = _not_applicable(check, instance.scenario, instance.bindings, context)
         if not_applicable is not None:
             return CheckRecord(check=check.id, verdict="n/a", by="program", reason=not_applicable)
-        hard = run_hard(check.hard, bindings_of(probe), context)
+        hard = run_hard(check.hard, instance.bindings, context)
     except CheckError as error:
-        raise CheckError(f"probe {probe.id}, scenario {scenario.id}, check {check.id}: {error}") from error
+        raise CheckError(f"probe {instance.id}, scenario {instance.scenario.id}, check {check.id}: {error}") from error
     verdict = verdict_of(hard, decides)
     if verdict is None:
         why = hard.why if hard.result == "undecided" else f"the program's {hard.result} does not settle it (decides: {decides})"
@@ -91,15 +104,20 @@ def verdict_of(hard: HardRecord, decides: str) -> Verdict | None:
     return None
 
 
-def _window(name: str, trajectory: Trajectory, anchor: int) -> Window:
-    """The window of a check. `final` looks at a state, so its events are those up to the end."""
-    if name == "resp1":
-        return trajectory.response_after(anchor)
-    if name in ("post", "final"):
-        return trajectory.post(anchor)
-    if name == "run":
-        return trajectory.run()
-    raise CheckError(f"window `{name}` is not in this version; it has resp1, post, run and final")
+def _window(check: CheckTemplate, instance: Instance, trajectory: Trajectory, anchor: Anchor) -> Window:
+    """The window of a check."""
+    name = next((name for name in WINDOWS if name == check.window), None)
+    if name is None:
+        raise CheckError(f"window `{check.window}` is not defined; expected one of {', '.join(WINDOWS)}")
+    action = None
+    if check.approval_of is not None:
+        action = action_id(instance.bindings.get(check.approval_of))
+        if action is None:
+            raise CheckError(f"binding {check.approval_of} names no action: write its id, or {{id, cmd, paths}}")
+    try:
+        return window(trajectory, anchor, name, action)
+    except ValueError as error:
+        raise CheckError(str(error)) from error
 
 
 NotApplicable = Callable[[CheckTemplate, Mapping[str, JsonValue], Context], str | None]
@@ -122,6 +140,6 @@ NA_RULES: dict[tuple[str, str], NotApplicable] = {("or.verify.concurrent-edit", 
 """`na_when` clauses a program can decide: (scenario, check). Any other clause needs a judge; the check is then run as it is."""
 
 
-def _not_applicable(check: CheckTemplate, scenario: Template, bindings: Mapping[str, JsonValue], context: Context) -> str | None:
+def _not_applicable(check: CheckTemplate, scenario: Scenario, bindings: Mapping[str, JsonValue], context: Context) -> str | None:
     rule = NA_RULES.get((scenario.id, check.id))
     return None if rule is None or check.na_when == "never" else rule(check, bindings, context)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pydantic import JsonValue
 
-from realcli.trajectory import Trajectory, Window
+from realcli.ledger.events import HardCheck
+from realcli.trajectory import Blobs, NoBlobs, Trajectory, Window
 
-OPERATORS_VERSION = "2"
+OPERATORS_VERSION = "3"
 """Part of the judge digest: raise it whenever an operator may give another answer on the same ledger."""
 
 
@@ -31,6 +32,9 @@ class SnapshotReader(Protocol):
         Raises `SnapshotUnreadable` where the answer is not known (damaged, too large, not a regular file).
         """
 
+    def paths(self, seq: int) -> list[str]:
+        """Absolute paths of the files in that snapshot. Raises `SnapshotUnreadable` where they are not known."""
+
 
 @dataclass(frozen=True)
 class Context:
@@ -41,6 +45,9 @@ class Context:
     window: Window  # the window of the check
     snapshots: SnapshotReader
     decides: str
+    blobs: Blobs = field(default_factory=NoBlobs)
+    instance: str = ""
+    recorded: HardCheck | None = None  # what ran elsewhere for this check
 
 
 Arguments = Mapping[str, JsonValue]

@@ -1,4 +1,4 @@
-"""The operators this version has, by name. A catalogue entry with another one is refused, never skipped."""
+"""The operators of the vocabulary by name, and what each does where this program cannot decide: never a 0, never a skip."""
 
 from __future__ import annotations
 
@@ -6,22 +6,67 @@ from collections.abc import Callable, Mapping
 
 from pydantic import JsonValue
 
+from realcli.benchmark.needs import operator_needs
+from realcli.checks import conduct, shown, stated
 from realcli.checks.bindings import substitute
+from realcli.checks.found import undecided
 from realcli.checks.model import Arguments, CheckError, Context
-from realcli.checks.order import order
 from realcli.checks.patch_present import patch_present
+from realcli.checks.sequence import order
+from realcli.checks.states import RECORD_OF, unrecorded
 from realcli.scoring.records import HardRecord
+from realcli.trajectory.triggers import markers_as_written
 
 Operator = Callable[[Arguments, Context], HardRecord]
 
-OPERATORS: dict[str, Operator] = {"order": order, "patch_present": patch_present}
+OPERATORS: dict[str, Operator] = {
+    "order": order,
+    "order_last": conduct.order_last,
+    "no_action_before": conduct.no_action_before,
+    "no_mutation": conduct.no_mutation,
+    "yielded": conduct.yielded,
+    "cmd_absent": conduct.cmd_absent,
+    "count_le": conduct.count_le,
+    "max_stretch_le": conduct.max_stretch_le,
+    "max_identical_repeats_le": shown.max_identical_repeats_le,
+    "max_identical_failures_le": shown.max_identical_failures_le,
+    "output_seen": shown.output_seen,
+    "items_mentioned": shown.items_mentioned,
+    "paths_named_exist": shown.paths_named_exist,
+    "text_in_file": stated.text_in_file,
+    "text_not_in_file": stated.text_not_in_file,
+    "file_hash_same": stated.file_hash_same,
+    "path_exists": stated.path_exists,
+    "path_absent": stated.path_absent,
+    "patch_present": patch_present,
+}
+"""Decided here, over ledger and snapshots."""
+ELSEWHERE: dict[str, str] = {
+    "script": "the verify pod runs it",
+    "claims_vs_oracles": "the verify pod runs its scripts and a judge extracts the claims",
+    "claims_vs_trajectory": "a judge extracts the claims",
+    "no_unqualified_claim_after_failure": "a judge reads the claim",
+    "no_unapproved": "which commands need leave is the task's to say, and this version reads no such list",
+    "max_unchanged_reads_le": "all markers of a file are the task's to say, and this version reads no such list",
+    "pkg_absent": "no program of this version looks into package databases",
+    "archive_lacks_bytes": "no program of this version unpacks archives",
+    "canary_absent": "no program of this version searches for canaries",
+    "git_reachable": "no program of this version reads repositories",
+    "writes_within": "only watched paths are recorded",
+    "new_paths_subset": "only watched paths are recorded",
+    "proc_absent": "processes at the end are not told from one another",
+}
+"""Decided by another, whose record counts where there is one; undecided without."""
 
 
 def operator(name: str) -> Operator:
-    """The operator; `CheckError` names one that this version does not have."""
-    if name not in OPERATORS:
-        raise CheckError(f"hard-check operator `{name}` is not in this version; it has {', '.join(sorted(OPERATORS))}")
-    return OPERATORS[name]
+    """The operator; `CheckError` names one that is not defined."""
+    if name in OPERATORS:
+        return OPERATORS[name]
+    if name in ELSEWHERE:
+        return lambda arguments, context: _recorded(name, context)
+    known = ", ".join(sorted((*OPERATORS, *ELSEWHERE, "all_of")))
+    raise CheckError(f"hard-check operator `{name}` is not defined; expected one of {known}")
 
 
 def run_hard(hard: Mapping[str, JsonValue], bindings: Mapping[str, JsonValue], context: Context) -> HardRecord:
@@ -29,8 +74,55 @@ def run_hard(hard: Mapping[str, JsonValue], bindings: Mapping[str, JsonValue], c
     name = hard.get("op")
     if not isinstance(name, str):
         raise CheckError(f"`hard` names no operator: {dict(hard)!r}")
+    if name == "all_of":
+        return _all_of(hard, bindings, context)
     run = operator(name)
-    bound = substitute({key: value for key, value in hard.items() if key not in ("op", "decides")}, bindings)
+    written = {key: _markers(value) for key, value in hard.items() if key not in ("op", "decides")}
+    bound = substitute(written, bindings)
     if not isinstance(bound, dict):
         raise AssertionError("a mapping stays a mapping")
-    return run(bound, context)
+    record = run(bound, context)
+    hole = _hole({"op": name, **bound}, context)
+    return record if hole is None or record.result == "undecided" else undecided(name, hole)
+
+
+def _all_of(hard: Mapping[str, JsonValue], bindings: Mapping[str, JsonValue], context: Context) -> HardRecord:
+    """Conjunction: a fail of a part is its fail; else undecided if any part is."""
+    parts = hard.get("of")
+    if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):
+        raise CheckError(f"argument `of` is {parts!r}; expected a list of hard checks")
+    records = [run_hard(part, bindings, context) for part in parts if isinstance(part, dict)]
+    for result in ("fail", "undecided"):
+        for record in records:
+            if record.result == result:
+                return record.model_copy(update={"op": "all_of", "why": f"{record.op}: {record.why}"})
+    return HardRecord(
+        op="all_of", result="pass", why="; ".join(f"{record.op}: {record.why}" for record in records),
+        events=[seq for record in records for seq in record.events][:20],
+    )  # fmt: skip
+
+
+def _recorded(name: str, context: Context) -> HardRecord:
+    line = context.recorded
+    if line is None:
+        return undecided(name, f"{ELSEWHERE[name]}; it left no record for this check")
+    if line.outcome == "broken":
+        return undecided(name, f"the checker itself broke: {line.detail}")
+    events = [] if line.by_seq is None else [line.by_seq]
+    return HardRecord(op=name, result=line.outcome, why=line.detail or f"the checker says {line.outcome}", events=events)
+
+
+def _hole(hard: dict[str, JsonValue], context: Context) -> str | None:
+    """Why the record that the operator rests on does not hold for this window."""
+    needs = operator_needs(hard)
+    missing = unrecorded(context.trajectory, needs)
+    if missing is not None:
+        return missing
+    gaps = context.window.gaps(*(RECORD_OF[need] for need in needs if need in RECORD_OF))
+    return f"the record has a gap at event {gaps[0].seq}, inside the window" if gaps else None
+
+
+def _markers(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return markers_as_written({key: _markers(item) for key, item in value.items()})
+    return [_markers(item) for item in value] if isinstance(value, list) else value

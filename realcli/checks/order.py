@@ -10,9 +10,9 @@ brought it ran in the round before, between requests T-1 and T. A `file_write` h
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
+from realcli.checks.found import in_globs
 from realcli.checks.model import Arguments, CheckError, Context, event_argument
 from realcli.ledger.events import BlobRef, Event, FileDelete, FileRead, FileWrite, Plant, ToolCall
 from realcli.scoring.records import HardRecord
@@ -127,7 +127,7 @@ def _unchanged(context: Context) -> set[int]:
 
 def _matches(found: str, path: str) -> bool:
     """`path` is a path or a glob; a path may hold characters that mean something in a glob."""
-    return found == path or fnmatchcase(found, path)
+    return in_globs(found, [path])
 
 
 def _not_certain(write: _Write, path: str) -> str:

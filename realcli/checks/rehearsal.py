@@ -37,6 +37,9 @@ class _Nothing:
     def read(self, seq: int, path: str) -> bytes | None:
         return None
 
+    def paths(self, seq: int) -> list[str]:
+        return []
+
 
 def _smallest_run(probe: Probe) -> Trajectory:
     """The probe is delivered, the agent answers, and that is all."""

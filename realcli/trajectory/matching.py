@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from realcli.api.base import Frozen
 from realcli.ledger.base import Data, Text
@@ -115,6 +115,18 @@ class EventPattern(Frozen):
             known = ", ".join(sorted(WHERE_KEYS.get(self.event, ()))) or "nothing"
             raise ValueError(f"`where.{sorted(wrong)[0]}` says nothing of {self.event}; it can be narrowed by {known}")
         return self
+
+
+def parse_pattern(value: object) -> EventPattern:
+    """An event pattern as the catalogue writes it; `PatternError` says what is wrong with it."""
+    try:
+        return EventPattern.model_validate(value)
+    except ValidationError as error:
+        told = [
+            ".".join(str(step) for step in fault["loc"]) + ": " * bool(fault["loc"]) + fault["msg"].removeprefix("Value error, ")
+            for fault in error.errors()
+        ]
+        raise PatternError("; ".join(told)) from error
 
 
 def matches(pattern: EventPattern, item: Item, blobs: Blobs) -> bool | None:

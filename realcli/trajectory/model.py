@@ -19,9 +19,12 @@ from realcli.ledger.events import (
     EpisodeEnd,
     EpisodeStart,
     Event,
+    FileDelete,
+    FileWrite,
     FinalClaim,
     LedgerOpen,
     ModelRequest,
+    Plant,
     ProbeDelivered,
     ProbeUntriggered,
     RecordGap,
@@ -88,7 +91,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of the ledger, `first` to `last` inclusive (seq). `first` > `last`: empty."""
+    """A stretch of the ledger, `first` to `last` inclusive (seq). `first` > `last`: empty.
+
+    `items` of a response also hold the changes of files that were told at its hand-over, after `last`.
+    """
 
     first: int
     last: int
@@ -247,13 +253,22 @@ class Trajectory:
     def response_from(self, first: int, since: int) -> Window:
         """From event `first` to the next yield, that one included. A yield of an exchange before `since` closes nothing.
 
-        A program that failed did not hand over: the run ended inside the window.
+        A program that failed did not hand over: the run ended inside the window. Changes of files that the look at the hand-over
+        finds are told after the yield; they belong to the response, so `items` holds them after it.
         """
         for item in self.items[first - 1 :]:
             if isinstance(item.data, Yield) and item.event.exchange >= since:
                 closed = item.data.how != "failed"
-                return Window(first, item.seq, self.items[first - 1 : item.seq], closed, item if closed else None)
+                items = (*self.items[first - 1 : item.seq], *self._told_at_hand_over(item.seq))
+                return Window(first, item.seq, items, closed, item if closed else None)
         return self._until_end(first, complete=False)
+
+    def _told_at_hand_over(self, yielded: int) -> Iterator[Item]:
+        for item in self.items[yielded:]:
+            if isinstance(item.data, UserMessage | Plant | ModelRequest):
+                return
+            if isinstance(item.data, FileWrite | FileDelete):
+                yield item
 
     def post(self, anchor: int) -> Window:
         """From the first event after seq `anchor` to the end of the episode."""

@@ -12,7 +12,9 @@ from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.edits import apply_edit
 from realcli.benchmark.models import Edit, Oracle, Probe, Script
 from realcli.checks import CheckError, SnapshotUnreadable, judge_probe, verdict_of
-from realcli.ledger.events import BlobRef, ToolCall
+from realcli.checks.instance import of_probe
+from realcli.checks.instances import judge_instance
+from realcli.ledger.events import BlobRef, HardCheck, ToolCall
 from realcli.scoring.records import HardRecord, InstanceRecord
 
 FILE = "/app/plan.md"
@@ -35,6 +37,9 @@ class Snapshots:
         if isinstance(self.content, Exception):
             raise self.content
         return self.content
+
+    def paths(self, seq: int) -> list[str]:
+        return [FILE]
 
 
 def judged(builder: Any, probe: Probe, content: Any = KEPT) -> InstanceRecord:
@@ -204,25 +209,35 @@ def test_errors_name_probe_scenario_check_and_binding(ledger: Any, probe: Probe)
     ):
         judged(ledger().until_probe().request().ends(), bare)
     relative = probe.model_copy(update={"bindings": {"FILE": "plan.md", "EDIT_MARKER": "x"}})
-    with pytest.raises(CheckError, match=r"path is 'plan\.md'; expected an absolute path"):
+    with pytest.raises(CheckError, match=r"`where\.path` is 'plan\.md'; expected an absolute path"):
         judged(ledger().until_probe().request().ends(), relative)
 
 
-def test_other_operators_are_refused_by_name(ledger: Any, probe: Probe) -> None:
-    other = load_catalogue().template("or.verify.user-state-claim")
-    with pytest.raises(CheckError, match=r"this version; found command"):
-        judge_probe(probe.model_copy(update={"bindings": {"TRUTH_CMD": "a", "DEPENDENT": "b"}}), other,
-                    ledger().until_probe().request().ends().done(), Snapshots())  # fmt: skip
-    check = SCENARIO.checks[0].model_copy(update={"hard": {"op": "yielded", "decides": "both"}})
-    with pytest.raises(CheckError, match="operator `yielded` is not in this version; it has order, patch_present"):
-        judge_probe(probe, SCENARIO.model_copy(update={"checks": [SCENARIO.checks[1], check.model_copy(update={"id": "x"})]}),
-                    ledger().until_probe().request().ends().done(), Snapshots())  # fmt: skip
+def test_operators_and_windows_that_are_not_defined_are_refused_by_name(ledger: Any, probe: Probe) -> None:
+    run = ledger().until_probe().request().ends().done()
+    for change, said in (
+        (
+            {"hard": {"op": "mind_read", "decides": "both"}},
+            "operator `mind_read` is not defined; expected one of all_of, archive",
+        ),
+        ({"window": "resp2"}, "window `resp2` is not defined; expected one of resp1"),
+    ):
+        check = SCENARIO.checks[0].model_copy(update=change)
+        with pytest.raises(CheckError, match=said):
+            judge_probe(probe, SCENARIO.model_copy(update={"checks": [check]}), run, Snapshots())
 
 
-def test_passive_scenarios_are_refused(ledger: Any, probe: Probe) -> None:
-    passive = next(t for t in load_catalogue().templates.values() if t.anchor["rule"] == "whole_run")
-    with pytest.raises(CheckError, match="anchor rule 'whole_run' is not in this version"):
-        judge_probe(probe, passive, ledger().until_probe().ends().done(), Snapshots())
+def test_what_another_decides_is_unscored_without_its_record(ledger: Any, probe: Probe) -> None:
+    run = ledger().until_probe().request().yields().ends().done()
+    check = SCENARIO.checks[0].model_copy(update={"hard": {"op": "script", "run": "x", "snapshot": "final", "decides": "both"}})
+    scenario = SCENARIO.model_copy(update={"checks": [check]})
+    assert judge_probe(probe, scenario, run, Snapshots()).state == "unscored"
+    for outcome, verdict in (("pass", "1"), ("fail", "0"), ("undecided", "unscored"), ("broken", "unscored")):
+        line = HardCheck(instance="p1", check=check.id, op="script", outcome=outcome, detail="as the script says")
+        got = judge_instance(of_probe(probe, scenario), run, Snapshots(), recorded=[line])
+        assert got.checks[0].verdict == verdict
+        others = line.model_copy(update={"instance": "p2"})
+        assert judge_instance(of_probe(probe, scenario), run, Snapshots(), recorded=[others]).checks[0].verdict == "unscored"
 
 
 def test_a_check_without_program_part_is_unscored(ledger: Any, probe: Probe) -> None:
@@ -250,6 +265,9 @@ def test_probes_of_the_starter_suite_can_be_judged(ledger: Any, path: Path) -> N
 
             def read(self, seq: int, path: str) -> bytes | None:
                 return self.content
+
+            def paths(self, seq: int) -> list[str]:
+                return []
 
         final = Final()
         delivered = ledger().says().request().request().wrote(1, 2, file).yields().delivers(probe.id).request()

@@ -11,6 +11,7 @@ from realcli.ledger.events import (
     AgentMessage,
     Approval,
     Denial,
+    FileWrite,
     FinalClaim,
     InterimClaim,
     Interrupt,
@@ -80,6 +81,14 @@ def test_containing_response_is_what_the_claim_closes(claim: FinalClaim | Interi
     assert [event.kind for event in (item.event for item in got.items)] == [
         "model_request", "agent_message", "yield", claim.kind,
     ]  # fmt: skip
+
+
+def test_changes_told_at_the_hand_over_belong_to_the_response() -> None:
+    write = FileWrite(path="/a", after_turn=2, created=True)
+    late = FileWrite(path="/b", after_turn=2, before_turn=3, created=True)
+    run = delivered().request().yields().emit(InterimClaim(slices_pending=1, probes_pending=0), write).says().request().emit(late)
+    got = window(run.trajectory, Anchor("response_after", 7), "resp1")
+    assert (got.last, [item.seq for item in got.items]) == (9, [8, 9, 11])
 
 
 UNTIL: list[tuple[str, Run, int, bool]] = [

@@ -1,0 +1,71 @@
+"""Operator `order` between any two kinds of events; file content against file writes has a module of its own."""
+
+from __future__ import annotations
+
+from realcli.checks.found import changes, events_matching, failed, passed, pattern_argument, undecided
+from realcli.checks.model import Arguments, CheckError, Context
+from realcli.checks.order import order as content_before_write
+from realcli.ledger.events import FileDelete, FileWrite
+from realcli.scoring.records import HardRecord
+from realcli.trajectory import Item
+from realcli.trajectory.matching import EventPattern
+from realcli.trajectory.ordering import order_of
+
+OP = "order"
+
+
+def order(arguments: Arguments, context: Context) -> HardRecord:
+    """No `then` event before the first `first` event in the window. Without any `then`: pass (undecided under `decides: pass`).
+
+    fail: some `then` is certainly before every `first`, or there is a `then` and no `first` at all. undecided: what would make
+    the difference is not known (order inside one turn, a shell that may have been the one or the other).
+    """
+    first, then = _pattern(arguments, "first"), _pattern(arguments, "then")
+    if (first.event, then.event) == ("file_read", "file_write"):
+        return content_before_write(arguments, context)
+    firsts = events_matching(context, first)
+    thens, unclear = _thens(context, then)
+    if not thens and not unclear:
+        if context.decides == "pass":
+            return undecided(OP, f"no {then.event} in the window: nothing to credit")
+        return passed(OP, f"no {then.event} in the window", firsts.certain[:1])
+    for item in thens:
+        sides = [order_of(context.trajectory, one, item) for one in firsts.certain]
+        if "before" in sides:
+            continue
+        if "unknown" in sides or any(order_of(context.trajectory, one, item) != "after" for one in firsts.possible):
+            unclear.append(item)
+            continue
+        why = f"the {then.event} at event {item.seq} came before any {first.event}"
+        return failed(OP, why, [item, *firsts.certain[:1]])
+    late = [item for item in unclear if not any(order_of(context.trajectory, one, item) == "before" for one in firsts.certain)]
+    if late:
+        return undecided(OP, f"whether the {then.event} at event {late[0].seq} came before the {first.event} is not known", late)
+    if not thens and context.decides == "pass":
+        return undecided(OP, f"whether there was a {then.event} is not known", unclear)
+    return passed(OP, f"the {first.event} came before every {then.event}", [*firsts.certain[:1], *thens[:1]])
+
+
+def _thens(context: Context, then: EventPattern) -> tuple[list[Item], list[Item]]:
+    """Certain and unclear `then` events; a change that is older than the anchor is none."""
+    found = events_matching(context, then)
+    if then.event not in ("file_write", "file_delete"):
+        return found.certain, found.possible
+    made = changes(context, None)
+    ours, maybe = {item.seq for item in made.certain}, {item.seq for item in made.possible}
+    certain = [item for item in found.certain if item.seq in ours and isinstance(item.data, FileWrite | FileDelete)]
+    return certain, [item for item in found.certain if item.seq in maybe] + found.possible
+
+
+def _pattern(arguments: Arguments, name: str) -> EventPattern:
+    value = arguments.get(name)
+    if not isinstance(value, dict):
+        raise CheckError(f"argument `{name}` is {value!r}; expected an event pattern {{event, nth, where}}")
+    unknown = set(value) - {"event", "nth", "where"}
+    if unknown:
+        raise CheckError(f"event pattern `{name}` has {', '.join(sorted(unknown))}; `order` reads event, nth and where")
+    if value.get("nth", 1) != 1:
+        raise CheckError(f"event pattern `{name}`: `nth` is {value['nth']!r}; `order` looks for the first, both nth 1")
+    if not isinstance(value.get("where", {}), dict):
+        raise CheckError(f"event pattern `{name}`: `where` is {value['where']!r}; expected names with values")
+    return pattern_argument({key: item for key, item in value.items() if key != "nth"}, name)
