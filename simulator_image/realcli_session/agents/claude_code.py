@@ -27,6 +27,7 @@ from realcli_session.agents.port import (
     PermissionRequest,
     Question,
     Withdrawn,
+    Yield,
 )
 from realcli_session.agents.program import StdioProgram
 from realcli_session.gateway.port import EventSink
@@ -115,9 +116,17 @@ class ClaudeCode(StdioProgram):
             if self._asked.pop(heard.request_id, None) is not None:
                 await self._put(heard)
         elif isinstance(heard, Asked):
-            await self._permission(heard)
+            if await self._real(heard.call_id):
+                await self._permission(heard)
+        elif isinstance(heard, Yield):
+            self._talk.owed = True  # until it holds
+            await self._hand_over(heard)
         else:
             await self._put(heard)
+
+    async def _handed_over(self, end: Yield) -> None:
+        self._talk.owed = False
+        await self._put(end)
 
     async def _permission(self, asked: Asked) -> None:
         """A question goes to the user (COLLAB); so does a prompt with permissions Ask. The fixed policy answers the rest."""

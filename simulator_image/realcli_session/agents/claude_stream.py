@@ -23,6 +23,7 @@ class Asked:
     request_id: str
     tool: str
     input: dict[str, Any]
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ def _asked(line: dict[str, Any]) -> list[Heard]:
     if not isinstance(request, dict) or request.get("subtype") != "can_use_tool":
         return [Error(f"it asks for {request.get('subtype') if isinstance(request, dict) else request!r}, which is not known")]
     given = request.get("input")
-    return [Asked(str(line.get("request_id")), str(request.get("tool_name")), given if isinstance(given, dict) else {})]
+    call = str(request.get("tool_use_id") or "")
+    return [Asked(str(line.get("request_id")), str(request.get("tool_name")), given if isinstance(given, dict) else {}, call)]
 
 
 def _answered(response: object) -> list[Heard]:

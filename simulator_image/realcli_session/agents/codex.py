@@ -193,29 +193,32 @@ class Codex(StdioProgram):
     async def _end(self, ended: Ended) -> None:
         """A turn ended. One that nobody asked for (a goal it set itself) is no hand-over."""
         self._last = ended.turn
-        if ended.turn == self._turn:
-            self._turn = None
         if not self._owed:
-            return
-        if self._steering or self._interrupting:
+            self._turn = None if ended.turn == self._turn else self._turn
+        elif self._steering or self._interrupting:
+            self._turn = None
             self._held.append(ended.end)
-            return
-        self._owed = False
-        await self._put(ended.end)
+        else:
+            await self._hand_over(ended.end)
+
+    async def _handed_over(self, end: Yield) -> None:
+        self._turn, self._owed = None, False
+        await self._put(end)
 
     async def _release(self) -> None:
         """Hand over what had to wait."""
         if self._held and not self._steering and not self._interrupting:
             end = self._held[-1]
             self._held.clear()
-            self._owed = False
-            await self._put(end)
+            await self._handed_over(end)
 
     async def _request(self, asked: Asked) -> None:
         """A question goes to the user (COLLAB); so does a prompt with permissions Ask. The fixed policy answers the rest."""
         if asked.method not in (QUESTION, COMMAND, CHANGE, ELICITATION):
             await self._put(Error(f"it asks for {asked.method}, which is not known"))
             await self._write({"id": asked.number, "error": {"code": -32601, "message": "not supported"}})
+            return
+        if not await self._real(str(asked.params.get("itemId") or "")):
             return
         self._asked[asked.request_id] = asked
         collab = self._spec is not None and self._spec.mode == "COLLAB"

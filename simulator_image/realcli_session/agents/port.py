@@ -17,6 +17,7 @@ from realcli.api.plan import Deviation
 from realcli.api.sweep import Mode
 from realcli.api.trial import Tokens
 from realcli_session.gateway.port import EventSink
+from realcli_session.gateway.witness import Witness
 from realcli_session.runner.port import ExitStatus, RunnerPort
 
 Decision = Literal["allow", "deny"]
@@ -78,6 +79,8 @@ class AgentSpec:
     """The program's configuration and transcripts go here and not into HOME. The model reads this path."""
     uid: int | None = None
     gid: int | None = None
+    witness: Witness | None = None
+    """Bears out hand-overs and prompts; None (in tests): everything the program says is believed."""
 
 
 @dataclass(frozen=True, slots=True)

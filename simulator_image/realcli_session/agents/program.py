@@ -32,10 +32,13 @@ from realcli_session.agents.port import (
 )
 from realcli_session.gateway.port import EventSink
 from realcli_session.gateway.record import clean_json
+from realcli_session.gateway.witness import Witness
 from realcli_session.runner.errors import RunnerLost, SpawnFailed
 from realcli_session.runner.port import ExitStatus, RemoteProcess, RunnerPort
 
 DRAIN_SECONDS = 2.0  # for output after the program's end; a background process may hold its pipe for ever
+DOUBT_SECONDS = 20.0
+LOOK_SECONDS = 0.05
 MAX_BINARY = 1 << 30
 MAX_QUEUED = 10_000  # events nobody has taken; further ones that only inform are dropped
 MAX_ERRORS = 100
@@ -59,6 +62,7 @@ class StdioProgram:
         self._errors = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._ended = asyncio.Event()
+        self._doubt: asyncio.Task[None] | None = None
         self._binary: tuple[str, str | None] = ("", None)
 
     # ------------------------------------------------------------------------------------------------------- for subclasses
@@ -152,6 +156,43 @@ class StdioProgram:
             return
         self._queue.put_nowait(event)
 
+    async def _handed_over(self, end: Yield) -> None:
+        """A hand-over that holds: note that nothing is owed any more, and `_put` it."""
+        raise NotImplementedError
+
+    async def _hand_over(self, end: Yield) -> None:
+        """The program says that it hands over. Anybody in the container can say so: it holds when the gateway bears it out.
+
+        One that does not waits, and is forgotten when a later one comes. If no request is open and none comes for
+        `DOUBT_SECONDS`, it holds all the same (a hook of the user's own set-up may end a response after a tool), with a note.
+        """
+        if self._doubt is not None:
+            self._doubt.cancel()
+            self._doubt = None
+        witness = None if self._spec is None else self._spec.witness
+        if witness is None or end.how != "yielded" or witness.move == "user":
+            await self._handed_over(end)
+        else:
+            self._doubt = asyncio.create_task(self._doubted(end, witness))
+
+    async def _doubted(self, end: Yield, witness: Witness) -> None:
+        newest, left = witness.newest, DOUBT_SECONDS
+        await self._put(Error(f"it says that it hands over, but the gateway waits for the {witness.move}"))
+        while left > 0:
+            await asyncio.sleep(LOOK_SECONDS)
+            left = DOUBT_SECONDS if witness.move == "model" or witness.newest != newest else left - LOOK_SECONDS
+            newest = witness.newest
+        await self._put(Error("the hand-over that the gateway does not bear out holds: no request came"))
+        await self._handed_over(end)
+
+    async def _real(self, call_id: str) -> bool:
+        """Whether a prompt is about a call that the model asked for; one that is not gets no answer."""
+        witness = None if self._spec is None else self._spec.witness
+        if witness is None or not call_id or call_id in witness.calls:
+            return True
+        await self._put(Error(f"it asks about a call {call_id[:64]!r} that no answer of the model has asked for"))
+        return False
+
     # ---------------------------------------------------------------------------------------------------- the adapter's port
     async def events(self) -> AsyncIterator[AgentEvent]:
         """Typed events, ending with `Exit`."""
@@ -226,6 +267,8 @@ class StdioProgram:
             self._fail(AgentUnresponsive(f"{self.program}: {error}"))
             self._queue.put_nowait(error)
         finally:
+            if self._doubt is not None:
+                self._doubt.cancel()
             self._ended.set()
             reading.cancel()
             ending.cancel()

@@ -13,7 +13,7 @@ from aiohttp import web
 from realcli_session.gateway import refusal
 from realcli_session.gateway.config import GatewayConfig
 from realcli_session.gateway.cost import Account
-from realcli_session.gateway.dialects.base import Dialect
+from realcli_session.gateway.dialects.base import Dialect, Part
 from realcli_session.gateway.dialects.json_parts import object_of
 from realcli_session.gateway.keys import KeyFilter
 from realcli_session.gateway.port import Clock, ProviderFailure
@@ -22,6 +22,7 @@ from realcli_session.gateway.retry import OUR_FAULT
 from realcli_session.gateway.sse import SseEvent, SseParser, SseTooLong
 from realcli_session.gateway.turns import Turn, TurnCounter
 from realcli_session.gateway.upstream import BROKEN, Answer, Effort, NoAnswer, Streaming, Upstream, Whole
+from realcli_session.gateway.witness import Witness
 
 AGENT_GONE = 499
 """Status recorded for a request the agent dropped before it was answered."""
@@ -63,6 +64,7 @@ class Ledgered:
     provider_failed: asyncio.Event = field(default_factory=asyncio.Event)
     provider_failure: ProviderFailure | None = None
     refused_by_model: bool = False
+    witness: Witness = field(default_factory=Witness)
     stopping: bool = False
 
     def failed(self, failure: ProviderFailure) -> None:
@@ -103,6 +105,8 @@ class Exchange:
     def accept(self) -> bool:
         """Take a turn; False when the limit is used up."""
         self._turn = self._turns.accept(self._key)
+        if self._turn is not None:
+            self._shared.witness.asked(self._id, main=self._visible)
         if self._turn is not None and self._visible:
             self._shared.refused_by_model = False
         return self._turn is not None
@@ -183,7 +187,7 @@ class Exchange:
             if self._turn is not None and message is not None:
                 parts = self._reply.whole(message)
                 self._shared.models.see(self._reply.model)
-                self._recorder.parts(parts, visible=self._visible)
+                self._parts(parts)
             self._end(200, error=None if message is not None else "the answer is no JSON object")
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
@@ -205,7 +209,7 @@ class Exchange:
                 return self._broken_off(response, f"{type(error).__name__}: {error}")
         rest = self._filter.flush()
         self._read_along(parser, rest)
-        self._recorder.parts(self._reply.end(), visible=self._visible)
+        self._parts(self._reply.end())
         if self._reply.complete:
             self._end(200)
         self._cut(self._reply.error or "the provider ended its stream before it said that the answer is complete")
@@ -234,10 +238,16 @@ class Exchange:
             parts = self._reply.feed(event)
             if self._turn is not None:
                 self._shared.models.see(self._reply.model)
-            self._recorder.parts(parts, visible=self._visible)
+            self._parts(parts)
         if self._reply.complete:
             self._end(200)
         return parser
+
+    def _parts(self, parts: list[Part]) -> None:
+        """What the agent is about to read."""
+        if self._turn is not None:
+            self._shared.witness.said(self._id, parts)
+        self._recorder.parts(parts, visible=self._visible)
 
     def _pinned(self, body: dict[str, Any]) -> bytes:
         """The agent's own bytes if it asks for the pinned model, else the same with the model replaced."""
@@ -265,6 +275,8 @@ class Exchange:
         if self._ended:
             return
         self._ended = True
+        if self._turn is not None:
+            self._shared.witness.ended(self._id, complete=self._reply.complete)
         if aborted == "provider" and self._turn is not None:
             self._turns.cut_by_provider(self._key, self._turn.number)
         if self._turn is not None and self._visible and self._reply.complete:

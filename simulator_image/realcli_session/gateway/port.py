@@ -14,6 +14,7 @@ from typing import Protocol
 
 from realcli.api.trial import Tokens
 from realcli.ledger.events import Actor, BlobRef, Data, Event
+from realcli_session.gateway.witness import Witness
 
 
 class EventSink(Protocol):
@@ -128,6 +129,10 @@ class GatewayPort(Protocol):
     @property
     def refused_by_model(self) -> bool:
         """The last finished reply of the main conversation ended by a safety refusal, and no newer request was accepted."""
+
+    @property
+    def witness(self) -> Witness:
+        """Whose move it is, by what passed the gateway: bears out what an agent program says of itself."""
 
     @property
     def open_requests(self) -> int:

@@ -26,6 +26,7 @@ from realcli_session.gateway.record import Recorder, clean
 from realcli_session.gateway.turns import TurnCounter
 from realcli_session.gateway.upstream import Upstream
 from realcli_session.gateway.waits import WaitMeter
+from realcli_session.gateway.witness import Witness
 
 MAX_HEADER = 16_384  # bytes of one header line; the number of lines is bounded by the HTTP parser
 
@@ -115,6 +116,11 @@ class Gateway:
     def refused_by_model(self) -> bool:
         """The last main answer was a refusal."""
         return self._shared.refused_by_model
+
+    @property
+    def witness(self) -> Witness:
+        """See GatewayPort."""
+        return self._shared.witness
 
     @property
     def open_requests(self) -> int:

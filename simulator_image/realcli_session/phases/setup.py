@@ -197,6 +197,7 @@ async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task) -> Agent
         setup=attempt.own,
         uid=None if uid == hello.uid else uid,
         gid=None if uid == hello.uid else gid,
+        witness=gateway.witness,
     )
 
 

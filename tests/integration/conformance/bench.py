@@ -178,6 +178,7 @@ async def start_bench(
         effort=effort,
         program_dir=str(driver.program_dir()),
         state_dir=str(folder / "state"),
+        witness=gateway.witness,
     )
     await adapter.start(spec)
     cleanup.push_async_callback(adapter.stop, grace=1.0)
