@@ -34,7 +34,9 @@ class IndexTask(Frozen):
     difficulty: str = "unmeasured"
     review: str = "none"
     information_structure: Literal["additive", "consistency"]
-    trust: Literal["artifacts"] = "artifacts"
+    trust: Literal["artifacts", "system"] = "artifacts"
+    needs_setuid: bool = False
+    mock_hosts: list[str] = []
     libc: Literal["glibc", "musl", "none"] = "glibc"
     workdir: str
     artifacts: Annotated[list[str], Field(min_length=1)]

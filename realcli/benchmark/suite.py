@@ -14,6 +14,7 @@ from realcli.api.base import DnsLabel
 from realcli.benchmark.bundles import File, read_tree
 from realcli.benchmark.catalogue import Catalogue, load_catalogue
 from realcli.benchmark.consistency import check_closure, check_markers, check_oracle
+from realcli.benchmark.hosts import check_hosts
 from realcli.benchmark.instances import check_evidence, check_passive, check_probes
 from realcli.benchmark.instruction import requirements
 from realcli.benchmark.leaks import check_leak_terms
@@ -87,6 +88,8 @@ def index_task(task: Task, digest: str, public_bundle: str, private_bundle: str)
         review=realcli.review,
         information_structure=realcli.information_structure,
         trust=realcli.trust,
+        needs_setuid=realcli.needs_setuid,
+        mock_hosts=sorted(realcli.mock_hosts),
         libc=realcli.libc,
         workdir=task.config.environment.workdir,
         artifacts=task.config.artifact_paths(),
@@ -119,6 +122,7 @@ def check_task(folder: Path, catalogue: Catalogue) -> tuple[Task | None, list[Pr
         mine += check_leak_terms(task.script)
         mine += check_oracle(task.script, task.oracle, task.config.metadata.realcli.watch, task.config.artifact_paths())
         mine += check_markers(task.script, task.instruction, [*task.public, *task.private])
+        mine += check_hosts(task.oracle, task.config.metadata.realcli.mock_hosts, task.private)
         mine += _check_run(task.private)
     return task, mine
 

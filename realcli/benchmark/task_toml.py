@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from realcli.api.plan import Resources
 from realcli.benchmark.models import AbsolutePath
+from realcli.benchmark.oracle_models import HostName
 
 
 class Section(BaseModel):
@@ -33,12 +34,12 @@ class Package(Section):
 class RealcliMetadata(Section):
     """[metadata.realcli] (measuring.md 1). Values of a later version are refused by their type."""
 
-    trust: Literal["artifacts"] = "artifacts"
+    trust: Literal["artifacts", "system"] = "artifacts"
     services: Annotated[list[Any], Field(max_length=0)] = []
     watch: list[AbsolutePath] = []
-    mock_hosts: Annotated[list[str], Field(max_length=0)] = []
+    mock_hosts: list[HostName] = []
     exec_permissions: Literal["allow"] = "allow"
-    needs_setuid: Literal[False] = False
+    needs_setuid: bool = False
     libc: Literal["glibc", "musl", "none"] = "glibc"
     information_structure: Literal["additive", "consistency"]
     plants: Literal["Both"] = "Both"
@@ -128,9 +129,9 @@ REMEDIES = {
     "metadata.category": 'name one, e.g. category = "data analysis"',
     "metadata.realcli": "add the table [metadata.realcli] with information_structure",
     "metadata.realcli.information_structure": 'write "additive" or "consistency"',
-    "metadata.realcli.trust": 'write "artifacts"; other kinds of trust are not run by this version',
+    "metadata.realcli.trust": 'write "artifacts" (declared paths) or "system" (the whole root); "inplace" is not run by this version',
     "metadata.realcli.services": "remove it; services are not started by this version",
-    "metadata.realcli.mock_hosts": "remove it; mock hosts are not served by this version",
+    "metadata.realcli.mock_hosts": "write full host names in lower case, e.g. packages.example; what they answer is in oracle_contract.json",
     "metadata.realcli.exec_permissions": 'write "allow"; this version answers no prompt with a refusal',
     "metadata.realcli.plants": 'write "Both"; this version puts static plants into both modes',
 }

@@ -93,6 +93,8 @@ def _task(task: IndexTask, spec: SweepSpec, verifier_version: str) -> TaskLock:
         public_bundle=task.public_bundle,
         private_bundle=task.private_bundle,
         trust=task.trust,
+        needs_setuid=task.needs_setuid,
+        mock_hosts=task.mock_hosts,
         libc=task.libc,
         workdir=task.workdir,
         artifacts=task.artifacts,

@@ -64,14 +64,14 @@ def test_the_starter_suite_is_valid(suite_dir: Path) -> None:
         (
             "task.toml",
             'trust = "artifacts"',
-            'trust = "system"',
-            "metadata.realcli.trust: input should be 'artifacts' (found 'system'); write",
+            'trust = "inplace"',
+            "metadata.realcli.trust: input should be 'artifacts' or 'system' (found 'inplace'); write",
         ),
         (
             "task.toml",
             'libc = "glibc"',
             'libc = "glibc"\nmock_hosts = ["a.example"]',
-            "metadata.realcli.mock_hosts: list should have at most 0 items",
+            "hosts: a.example is in mock_hosts of task.toml; say here what it answers",
         ),
         ("task.toml", 'category = "system operations"\n', "", "metadata.category: is missing; name one"),
         (
