@@ -129,9 +129,9 @@ REMEDIES = {
     "metadata.category": 'name one, e.g. category = "data analysis"',
     "metadata.realcli": "add the table [metadata.realcli] with information_structure",
     "metadata.realcli.information_structure": 'write "additive" or "consistency"',
-    "metadata.realcli.trust": 'write "artifacts" (declared paths) or "system" (the whole root); "inplace" is not run by this version',
+    "metadata.realcli.trust": 'write "artifacts" (declared paths) or "system" (the whole root); "inplace" is not run yet',
     "metadata.realcli.services": "remove it; services are not started by this version",
-    "metadata.realcli.mock_hosts": "write full host names in lower case, e.g. packages.example; what they answer is in oracle_contract.json",
+    "metadata.realcli.mock_hosts": "write host names in lower case, e.g. packages.example",
     "metadata.realcli.exec_permissions": 'write "allow"; this version answers no prompt with a refusal',
     "metadata.realcli.plants": 'write "Both"; this version puts static plants into both modes',
 }

@@ -104,6 +104,7 @@ class Verdict(Frozen):
     checks: Checks | None = None
     exit_code: int | None = None  # of test.sh; ignored for the reward
     seconds: str
+    replaced: list[str] = []  # trust system: interpreters, loaders, libraries and start-up files that the agent changed
 
 
 class VerifySeal(Sealed):

@@ -67,6 +67,30 @@ async def archive(runner: RunnerPort, paths: Sequence[str], path: Path, *, max_b
     return Archive(path, digest, sink.size, report)
 
 
+async def baseline(runner: RunnerPort, path: Path) -> int:
+    """Write a manifest of the container's whole root into `path` (zstd), for `archive_delta`; how many entries."""
+    sink = _Sink(path)
+    try:
+        entries = await runner.manifest(sink)
+        sink.close()
+    except BaseException:
+        sink.abandon()
+        raise
+    return entries
+
+
+async def archive_delta(runner: RunnerPort, base: Path, path: Path, *, max_bytes: int, max_entries: int) -> Archive:
+    """What became of the root since `baseline`, as the tar.zst `path`. Raises StateTooLarge and what else a runner raises."""
+    sink = _Sink(path)
+    try:
+        report = await runner.delta(unarchive(base), sink, max_bytes=max_bytes, max_entries=max_entries)
+        digest = sink.close()
+    except BaseException:
+        sink.abandon()
+        raise
+    return Archive(path, digest, sink.size, report)
+
+
 async def unarchive(path: Path) -> AsyncIterator[bytes]:
     """The uncompressed tar of a tar.zst, in chunks."""
     with path.open("rb") as file:

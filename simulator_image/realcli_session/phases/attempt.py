@@ -62,6 +62,11 @@ class Attempt:
     state: str | None = None
     """Digest of state.tar.zst, once it is complete."""
 
+    @property
+    def baseline(self) -> Path:
+        """Manifest of the root as it was before the agent, where the whole root is the state (trust `system`)."""
+        return self.settings.spool / "baseline.zst"
+
     def happened(self, cause: Cause, detail: str = "") -> None:
         """Tell the driver."""
         self.causes.put_nowait((cause, detail))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from realcli.api.outcomes import is_valid
 from realcli.ledger.events import Limit, PhaseChange, Quiesce, StateStored
-from realcli_session.phases.archive import archive
+from realcli_session.phases.archive import archive, archive_delta
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.flood import excess_of
 from realcli_session.phases.limits import (
@@ -105,14 +105,12 @@ def note_limit(attempt: Attempt) -> None:
 
 async def _store_state(attempt: Attempt) -> None:
     target = attempt.settings.spool / "state.tar.zst"
+    runner, limits = need(attempt.runner), {"max_bytes": STATE_BYTES, "max_entries": STATE_ENTRIES}
     async with asyncio.timeout(STATE_SECONDS):
-        made = await archive(
-            need(attempt.runner),
-            attempt.trial.task.artifacts,
-            target,
-            max_bytes=STATE_BYTES,
-            max_entries=STATE_ENTRIES,
-        )
+        if attempt.trial.task.trust == "system":
+            made = await archive_delta(runner, attempt.baseline, target, **limits)
+        else:
+            made = await archive(runner, attempt.trial.task.artifacts, target, **limits)
     attempt.state = f"sha256:{made.sha256}"
     attempt.files.append(("state.tar.zst", made.path))
     attempt.writer.emit(

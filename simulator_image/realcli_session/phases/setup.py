@@ -29,6 +29,7 @@ from realcli_session.gateway.config import GatewayConfig
 from realcli_session.gateway.server import Gateway
 from realcli_session.inputs import InputRefused, Task, Trial
 from realcli_session.patience import patiently
+from realcli_session.phases.archive import baseline
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.limits import WORKER_THREADS
 from realcli_session.phases.simulated_user import simulated_user
@@ -90,6 +91,8 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
     for trap in traps:
         digest = hashlib.sha256(trap.content).hexdigest()
         attempt.writer.emit("session", Plant(path=trap.path, how="static", applied=True, sha256_after=digest))
+    if attempt.trial.task.trust == "system":
+        await baseline(runner, attempt.baseline)
     markers = {}
     if attempt.trial.identity.mode == "COLLAB":
         oracle: Oracle = task.oracle

@@ -30,6 +30,7 @@ from realcli_session.runner.errors import RunnerError, RunnerLost
 from realcli_session.runner.port import RunnerPort
 from realcli_session.settings import KILL_AFTER_VERDICT, Settings
 from realcli_session.termination import shorten
+from realcli_session.verify.replaced import ToolsReplaced
 from realcli_session.verify.reward import NoReward, read_checks, read_reward
 from realcli_session.verify.tests import put_tests, read_ctrf, read_rewards, run_tests
 
@@ -143,6 +144,7 @@ class VerifySession:
         self._number = number
         self._paths: VerifyPaths = trial.paths.verify(number)
         self._objects: list[SealedObject] = []
+        self._replaced: list[str] = []
 
     async def without_state(self) -> tuple[VerifySeal, str]:
         """The state did not survive: reward 0 with the reason of the work, no tests."""
@@ -194,6 +196,7 @@ class VerifySession:
                 checks=None if ctrf is None else read_checks(ctrf),
                 exit_code=ran.exit_code,
                 seconds=f"{ran.seconds:.3f}",
+                replaced=self._replaced,
             )
         )
 
@@ -204,9 +207,13 @@ class VerifySession:
         except RunnerLost as lost:
             raise NoVerdict("VerifierFault", f"before anything of the agent was there: {lost.reason}") from lost
         try:
+            whole = self._trial.task.trust == "system"
+            clear = [] if whole else self._trial.task.artifacts
+            tools = ToolsReplaced(unarchive(state)) if whole else None
             await runner.restore(
-                unarchive(state), clear=self._trial.task.artifacts, max_bytes=STATE_BYTES, max_entries=STATE_ENTRIES
+                tools or unarchive(state), clear=clear, max_bytes=STATE_BYTES, max_entries=STATE_ENTRIES, delta=whole
             )
+            self._replaced = [] if tools is None else tools.names
             await put_tests(runner, task.private, run.canonical())
         except (RunnerLost, RunnerError) as error:
             raise NoVerdict("AgentBrokeEnvironment", f"the state could not be restored: {error}") from error
