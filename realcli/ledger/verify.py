@@ -1,7 +1,7 @@
 """Checks a sealed attempt from the outside: chain, segments, objects, identity, anchor.
 
-Written apart from the writer on purpose: it shares the schema of events and seals and nothing else, so an error in the writer is
-not repeated here. Every finding names what kind of corruption it is and where it lies.
+Written apart from the writer on purpose: it shares the schema of events and seals and nothing else (import-linter holds it to
+that), so an error in the writer is not repeated here. Every finding names what kind of corruption it is and where it lies.
 """
 
 from __future__ import annotations
@@ -9,43 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from enum import StrEnum
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
-from realcli.ledger.events import EVENT, BlobRef, Snapshot
-from realcli.ledger.seals import TrialIdentity, VerifySeal, WorkSeal
+from realcli.ledger.findings import Finding, Kind
+from realcli.ledger.seals import SealedObject, TrialIdentity, VerifySeal, WorkSeal
+from realcli.ledger.segments import Sealed, Segments, sha256
+from realcli.ledger.spool import SPOOL_FILE, Spool
+
+__all__ = ["Finding", "Kind", "Reader", "Report", "verify_attempt"]
 
 WORK_SEAL = "work-seal.json"
 VERIFY_SEAL = "seal.json"
 _VERIFIES = re.compile(r"(verify|control)-[1-9][0-9]*/")
 """Folders with a seal of their own. One without a seal is of a pod that was killed; it proves nothing and breaks nothing."""
-
-
-class Kind(StrEnum):
-    """What was done to the evidence."""
-
-    CHANGED = "changed"
-    MISSING = "missing"
-    REORDERED = "reordered"
-    ADDED = "added"
-    TRUNCATED = "truncated"
-    SWAPPED = "swapped"
-    UNSEALED = "unsealed"
-    ANCHOR = "anchor"
-
-
-class Finding(NamedTuple):
-    """One thing that is wrong."""
-
-    kind: Kind
-    where: str  # path, with :line where a line is meant
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.where}: {self.what}"
 
 
 class Report(NamedTuple):
@@ -57,6 +36,7 @@ class Report(NamedTuple):
     objects: int
     seal: str | None  # digest of work-seal.json
     findings: list[Finding]
+    recovered: bool = False  # the copy of a spool: whole as far as it goes, but nothing seals it
 
     @property
     def ok(self) -> bool:
@@ -81,33 +61,64 @@ def verify_attempt(reader: Reader, root: str = "", anchor: str | None = None, ve
     """Check one attempt; `anchor` and `verdict` are the digests of its work seal and verify seal as Trial.status holds them."""
     raw = reader.read(WORK_SEAL)
     if raw is None:
-        return Report(root, None, 0, 0, None, [Finding(Kind.UNSEALED, WORK_SEAL, "there is no work seal")])
-    digest = "sha256:" + hashlib.sha256(raw).hexdigest()
+        return _unsealed(reader, root, anchor)
+    digest = "sha256:" + sha256(raw)
     findings: list[Finding] = []
     if anchor is not None and digest != anchor:
         findings.append(Finding(Kind.ANCHOR, WORK_SEAL, f"its digest is {digest}, the anchor says {anchor}"))
+    seal: WorkSeal | None = None
     try:
         seal = WorkSeal.model_validate_json(raw)
-    except ValidationError as error:
-        findings.append(Finding(Kind.CHANGED, WORK_SEAL, f"it is not a work seal: {error.errors()[0]['msg']}"))
-        return Report(root, None, 0, 0, digest, findings)
-    if _checksum(raw) != seal.checksum:
-        findings.append(Finding(Kind.CHANGED, WORK_SEAL, "its checksum is not that of its content"))
+        why = None if _checksum(raw) == seal.checksum else "its checksum is not that of its content"
+    except (ValidationError, RecursionError) as error:
+        why = f"it is not a work seal: {_first(error)}"
+    if seal is None or why is not None:  # nothing can be compared with what it says: the ledger is checked by itself
+        findings.append(Finding(Kind.CHANGED, WORK_SEAL, str(why)))
+        segments = Segments(reader, [], {}, None)
+        findings += segments.findings()
+        return Report(root, None, segments.events, 0, digest, findings)
     sealed = {item.path: (item.sha256, item.size) for item in seal.objects}
-    segments = _segment_names(seal.ledger.segments)
-    findings += _objects(reader, sealed, segments)
+    names = [f"ledger/{number:06d}.jsonl" for number in range(1, seal.ledger.segments + 1)]
+    segments = Segments(reader, names, sealed, seal)
+    findings += _objects(reader, sealed, names)
     findings += _named(seal, sealed)
-    findings += _chain(reader, segments, seal)
-    findings += _references(reader, segments, sealed)
-    findings += _identity(reader, segments, seal, root)
+    findings += segments.findings()
+    findings += _place(seal, root)
     verdicts = set()
     for name in reader.names():
-        if name.endswith("/" + VERIFY_SEAL):
+        if name.endswith("/" + VERIFY_SEAL) and _VERIFIES.match(name):
             findings += _verify_seal(reader, name.removesuffix(VERIFY_SEAL), seal, digest)
-            verdicts.add("sha256:" + hashlib.sha256(reader.read(name) or b"").hexdigest())
+            verdicts.add("sha256:" + sha256(reader.read(name) or b""))
     if verdict is not None and verdict not in verdicts:
         findings.append(Finding(Kind.ANCHOR, "verify-*/" + VERIFY_SEAL, f"none has the digest {verdict}, which the anchor says"))
     return Report(root, seal.trial, seal.ledger.events, len(sealed), digest, findings)
+
+
+def _unsealed(reader: Reader, root: str, anchor: str | None) -> Report:
+    """A ledger without a seal: of a trial that runs, of one that was lost, or the copy of a spool."""
+    raw = reader.read(SPOOL_FILE)
+    recovered: Spool | None = None
+    findings = []
+    if raw is not None:
+        try:
+            recovered = Spool.model_validate_json(raw)
+        except (ValidationError, RecursionError) as error:
+            findings.append(Finding(Kind.CHANGED, SPOOL_FILE, f"it is not what a session writes: {_first(error)}"))
+    if recovered is None or anchor is not None:
+        findings.append(Finding(Kind.UNSEALED, WORK_SEAL, "there is no work seal"))
+    stored = {item.path: (item.sha256, item.size) for item in recovered.stored} if recovered is not None else {}
+    segments = Segments(reader, [], stored, None)
+    findings += segments.findings()
+    for name in reader.names():
+        found = reader.sha256(name) if name.startswith("blobs/") else None
+        if found is not None and name != f"blobs/{found[0]}":
+            findings.append(Finding(Kind.CHANGED, name, f"it is {found[1]} bytes of sha256 {found[0]}"))
+    trial = recovered.trial if recovered is not None else None
+    return Report(root, trial, segments.events, len(reader.names()), None, findings, recovered is not None)
+
+
+def _first(error: ValidationError | RecursionError) -> str:
+    return error.errors()[0]["msg"] if isinstance(error, ValidationError) else "it is nested without end"
 
 
 def _checksum(raw: bytes) -> str:
@@ -117,128 +128,33 @@ def _checksum(raw: bytes) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def _segment_names(count: int) -> list[str]:
-    return [f"ledger/{number:06d}.jsonl" for number in range(1, count + 1)]
-
-
-def _objects(reader: Reader, sealed: Mapping[str, tuple[str, int]], segments: list[str]) -> Iterator[Finding]:
-    for segment in segments:
-        if segment not in sealed:
-            yield Finding(Kind.CHANGED, WORK_SEAL, f"it counts {segment} but does not cover it")
+def _objects(reader: Reader, sealed: Sealed, segments: list[str]) -> Iterator[Finding]:
+    """The files; segments are named line by line elsewhere."""
     for path, expected in sorted(sealed.items()):
-        found = reader.sha256(path)
+        found = reader.sha256(path) if path not in segments else expected
         if found is None:
             yield Finding(Kind.MISSING, path, "it is sealed but not there")
-        elif found != expected and path not in segments:  # segments are named line by line
-            yield Finding(
-                Kind.CHANGED, path, f"it is {found[1]} bytes of sha256 {found[0]}, sealed were {expected[1]} of {expected[0]}"
-            )
+        elif found != expected:
+            told = f"it is {found[1]} bytes of sha256 {found[0]}, sealed were {expected[1]} of {expected[0]}"
+            yield Finding(Kind.CHANGED, path, told)
     for name in reader.names():
-        if name != WORK_SEAL and name not in sealed and not _VERIFIES.match(name):
+        if name != WORK_SEAL and name not in sealed and name not in segments and not _VERIFIES.match(name):
             yield Finding(Kind.ADDED, name, "no seal covers it")
 
 
-def _named(seal: WorkSeal, sealed: Mapping[str, tuple[str, int]]) -> Iterator[Finding]:
+def _named(seal: WorkSeal, sealed: Sealed) -> Iterator[Finding]:
     """The files the seal names by digest are the ones it covers: others read them by that digest."""
     for path, digest in (("run.json", seal.run), ("state.tar.zst", seal.state)):
         covered = "sha256:" + sealed[path][0] if path in sealed else None
         if digest is not None and covered != digest:
             yield Finding(Kind.CHANGED, WORK_SEAL, f"it names {path} as {digest}, but covers {covered or 'no such file'}")
+    for path, (digest, _) in sorted(sealed.items()):
+        if path.startswith("blobs/") and path != f"blobs/{digest}":
+            yield Finding(Kind.CHANGED, WORK_SEAL, f"it covers {path} as {digest}")
 
 
-def _references(reader: Reader, segments: list[str], sealed: Mapping[str, tuple[str, int]]) -> Iterator[Finding]:
-    """Every blob and snapshot the ledger tells of is covered by the seal."""
-    for segment in segments:
-        for number, line in enumerate((reader.read(segment) or b"").split(b"\n"), start=1):
-            for path, digest in _told(line):
-                if path not in sealed:
-                    yield Finding(Kind.MISSING, f"{segment}:{number}", f"it tells of {path}, which the seal does not cover")
-                elif sealed[path][0] != digest:
-                    yield Finding(Kind.CHANGED, path, f"it is sealed as {sealed[path][0]}, {segment}:{number} says {digest}")
-
-
-def _told(line: bytes) -> Iterator[tuple[str, str]]:
-    """(path, sha256) of the objects an event names; none for what this version cannot read."""
-    try:
-        event = EVENT.validate_json(line)
-        data = event.typed()
-    except ValidationError:
-        return
-    if isinstance(data, Snapshot):
-        yield f"snapshots/{event.seq}.tar.zst", data.sha256
-    for _, value in data or ():
-        for ref in value if isinstance(value, list) else (value,):
-            if isinstance(ref, BlobRef):
-                yield f"blobs/{ref.blob}", ref.blob
-
-
-def _chain(reader: Reader, segments: list[str], seal: WorkSeal) -> Iterator[Finding]:
-    sealed = {item.path: (item.sha256, item.size) for item in seal.objects}
-    previous, expected, broken = "0" * 64, 1, False
-    for segment in segments:
-        data = reader.read(segment)
-        if data is None:
-            broken = True
-            continue  # named as missing by the object check
-        before = broken
-        if data and not data.endswith(b"\n"):
-            yield Finding(Kind.TRUNCATED, segment, "its last line has no end")
-            broken = True
-        for number, line in enumerate(data.split(b"\n")[: -1 if data.endswith(b"\n") else None], start=1):
-            where = f"{segment}:{number}"
-            link = _link(line)
-            if link is None:
-                yield Finding(Kind.CHANGED, where, "the line is not an event")
-                previous, expected, broken = hashlib.sha256(line).hexdigest(), expected + 1, True
-                continue
-            seq, prev = link
-            if seq > expected:
-                yield Finding(Kind.MISSING, where, f"event {expected} to {seq - 1} should stand before event {seq}")
-                broken = True
-            elif seq < expected:
-                yield Finding(Kind.REORDERED, where, f"event {seq} stands where {expected} is expected")
-                broken = True
-            elif prev != previous and not broken:
-                yield Finding(
-                    Kind.CHANGED,
-                    where,
-                    f"event {seq} does not follow from event {seq - 1}: one of the two is not what was written",
-                )
-                broken = True
-            previous, expected = hashlib.sha256(line).hexdigest(), seq + 1
-        if broken == before and segment in sealed and reader.sha256(segment) != sealed[segment]:
-            yield Finding(Kind.CHANGED, segment, "its lines are chained, but they are not the bytes that were sealed")
-            broken = True
-    if broken:
-        return
-    if expected - 1 != seal.ledger.events:
-        yield Finding(Kind.TRUNCATED, "ledger", f"it has {expected - 1} events, sealed were {seal.ledger.events}")
-    elif previous != seal.ledger.last_hash:
-        yield Finding(Kind.CHANGED, "ledger", "its last event is not the one that was sealed")
-
-
-def _link(line: bytes) -> tuple[int, str] | None:
-    """(seq, prev) of a line; None if it is not an event, whatever else it is."""
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(event, dict):
-        return None
-    seq, prev = event.get("seq"), event.get("prev")
-    return (seq, prev) if type(seq) is int and isinstance(prev, str) else None
-
-
-def _identity(reader: Reader, segments: list[str], seal: WorkSeal, root: str) -> Iterator[Finding]:
-    first = reader.read(segments[0]) if segments else None
-    try:
-        data = json.loads(first.split(b"\n", 1)[0])["data"] if first else None
-        opened = (data["ordinal"], data["attempt"], data["lockDigest"], data["sweepUid"]) if data else None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        opened = None
+def _place(seal: WorkSeal, root: str) -> Iterator[Finding]:
     trial = seal.trial
-    if opened != (trial.ordinal, trial.attempt, trial.lock_digest, trial.sweep_uid):
-        yield Finding(Kind.SWAPPED, "ledger/000001.jsonl", "the ledger was opened for another attempt than the seal names")
     parts = [part for part in root.split("/") if part]
     if len(parts) >= 2 and parts[-1].startswith("attempt-") and parts[-2].isdigit():
         here = (int(parts[-2]), parts[-1])
@@ -251,16 +167,21 @@ def _verify_seal(reader: Reader, folder: str, work: WorkSeal, work_digest: str) 
     raw = reader.read(name) or b""
     try:
         seal = VerifySeal.model_validate_json(raw)
-    except ValidationError as error:
-        yield Finding(Kind.CHANGED, name, f"it is not a verify seal: {error.errors()[0]['msg']}")
+    except (ValidationError, RecursionError) as error:
+        yield Finding(Kind.CHANGED, name, f"it is not a verify seal: {_first(error)}")
         return
     if _checksum(raw) != seal.checksum:
         yield Finding(Kind.CHANGED, name, "its checksum is not that of its content")
+        return
     if seal.work_seal != work_digest or seal.trial != work.trial:
         yield Finding(Kind.SWAPPED, name, "it verified another work seal than the one beside it")
     if not folder.endswith(f"-{seal.verify}/"):
         yield Finding(Kind.SWAPPED, name, f"it is the seal of verify {seal.verify}")
-    sealed = {item.path: (item.sha256, item.size) for item in seal.objects}
+    yield from _sealed_files(reader, folder, name, seal.objects)
+
+
+def _sealed_files(reader: Reader, folder: str, name: str, objects: list[SealedObject]) -> Iterator[Finding]:
+    sealed = {item.path: (item.sha256, item.size) for item in objects}
     for path, expected in sorted(sealed.items()):
         found = reader.sha256(folder + path)
         if found is None:
