@@ -45,7 +45,9 @@ def operator_needs(tree: Any) -> set[Capability]:
     """What the events and operators in a part of the catalogue rest on."""
     found: set[Capability] = set()
     for node in _nodes(tree):
-        found |= {OF_EVENT[node[key]] for key in ("event", "unless", "until") if node.get(key) in OF_EVENT}
+        found |= {
+            OF_EVENT[name] for name in map(node.get, ("event", "unless", "until")) if isinstance(name, str) and name in OF_EVENT
+        }
         found |= OF_OPERATOR.get(str(node.get("op")), frozenset())
         if any(str(scope).startswith("net_log") for scope in node.get("scopes", [])):
             found.add("net_record")

@@ -47,18 +47,22 @@ def order_of(trajectory: Trajectory, one: Item, other: Item) -> Order:
     if _in_order_of_notice(one) and _in_order_of_notice(other):
         return "before" if one.seq < other.seq else "after"
     if _in_order_of_notice(one) and one.seq in trajectory.idle:
-        return "before" if one.seq < other.seq and span(other).first >= 2 * one.turn else _by_span(one, other, idle=True)
+        return _while_idle(one, other)
     if _in_order_of_notice(other) and other.seq in trajectory.idle:
         return _opposite(order_of(trajectory, other, one))
     return _by_span(one, other)
 
 
-def _by_span(one: Item, other: Item, idle: bool = False) -> Order:
+def _while_idle(one: Item, other: Item) -> Order:
+    """`one` while the agent waits: what was done on the last answer is done, and what was noticed earlier was earlier."""
+    its = span(other)
+    if other.seq < one.seq or its.last <= 2 * one.turn:
+        return "after"
+    return "before" if its.first >= 2 * one.turn else "unknown"
+
+
+def _by_span(one: Item, other: Item) -> Order:
     mine, its = span(one), span(other)
-    if idle:  # at a hand-over, all that was done on the last answer is done; what was noticed earlier was earlier
-        if other.seq < one.seq:
-            return "after"
-        return "unknown"
     if mine.last <= its.first:
         return "before"
     return "after" if its.last <= mine.first else "unknown"
