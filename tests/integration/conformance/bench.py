@@ -20,7 +20,7 @@ from realcli.ledger.events import Event
 from realcli.ledger.writer import LedgerWriter
 from realcli_provider.script import Script
 from realcli_provider.server import Provider, serve
-from realcli_session.agents.port import AgentAdapter, AgentEvent, AgentSpec, Exit, OwnSetup, Question, Yield
+from realcli_session.agents.port import AgentAdapter, AgentEvent, AgentSpec, Exit, OwnSetup, Question, Text, Yield
 from realcli_session.agents.registry import adapter_class
 from realcli_session.gateway.config import GatewayConfig, RetryPolicy
 from realcli_session.gateway.server import Gateway
@@ -76,6 +76,25 @@ class Bench:
     @property
     def turns(self) -> list[dict[str, Any]]:
         """What the provider was asked: the generation requests, with `headers` and `body`."""
+        return [entry for entry in self._requests if not self.driver.confirms(entry)]
+
+    @property
+    def accepted(self) -> int:
+        """Turns the gateway counted, but for those that only asked the model whether it is sure."""
+        return self.gateway.turns - sum(map(self.driver.confirms, self._requests))
+
+    @property
+    def messages(self) -> list[str]:
+        """The agent's visible texts in the ledger, as far as the script has it say them."""
+        return self.driver.spoken([entry["text"] for entry in self.of("agent_message")])
+
+    @property
+    def texts(self) -> list[str]:
+        """The same, as the adapter told them."""
+        return self.driver.spoken([event.text for event in self.passed if isinstance(event, Text)])
+
+    @property
+    def _requests(self) -> list[dict[str, Any]]:
         return [entry for entry in self.provider._record.show_full() if "models" not in entry["path"]]
 
     def seen(self, number: int = -1) -> str:

@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 
 from realcli.ledger.events import Interrupt
-from realcli_session.agents import claude_code, codex
 from realcli_session.agents.port import (
     AgentUnresponsive,
     Error,
@@ -31,7 +30,6 @@ from realcli_session.agents.port import (
     OwnSetup,
     PermissionRequest,
     Question,
-    Text,
     ToolCall,
     ToolResult,
     Usage,
@@ -43,6 +41,10 @@ from tests.integration.conformance.drivers import Driver
 Begin = Callable[..., Awaitable[Bench]]
 """begin(script, **options of start_bench) -> Bench"""
 DONE = {"say": "All done."}
+CLAIM = {**DONE, "done": True}  # where an agent says by a field of its own whether it waits or claims
+FORGE = """#!/bin/sh
+cat lines > /proc/$(cat pid)/fd/1
+"""
 TOOL_SERVER = Path(__file__).with_name("mcp_server.py")
 
 
@@ -93,14 +95,14 @@ async def nothing_left(bench: Bench) -> None:
 async def text_turn(driver: Driver, begin: Begin) -> None:
     bench = await begin(steps(DONE))
     assert await bench.say("Say that you are done.") == Yield("yielded", "")
-    assert [entry["text"] for entry in bench.of("agent_message")] == ["All done."]
-    assert [event.text for event in bench.passed if isinstance(event, Text)] == ["All done."]
+    assert bench.messages == ["All done."]
+    assert bench.texts == ["All done."]
     assert sum(event.tokens.output for event in bench.passed if isinstance(event, Usage)) > 0
     (started,) = bench.of("agent_start")
     assert len(started["binarySha256"]) == 64
     assert not any(bench.spec.token in word or KEY in word for word in started["argv"])
     assert "Say that you are done." in bench.seen()
-    assert bench.gateway.turns == len(bench.turns) == 1
+    assert bench.accepted == len(bench.turns) == 1
     assert driver.question_tool not in bench.tools()
     assert await bench.own()
     assert await bench.commands() == []
@@ -121,18 +123,18 @@ async def tool(driver: Driver, begin: Begin) -> None:
     assert "port=80" in result["text"]
     assert f"HOME={bench.spec.home}" in result["text"]
     assert "TASK_VARIABLE=kept" in result["text"]
-    assert [entry["text"] for entry in bench.of("agent_message")] == ["I make it.", "All done."]
+    assert bench.messages == ["I make it.", "All done."]
     assert len([event for event in bench.passed if isinstance(event, ToolCall)]) == 1
     assert [event.is_error for event in bench.passed if isinstance(event, ToolResult)] == [False]
     assert KEY not in bench.seen()
     assert KEY.encode() not in b"".join(file.read_bytes() for file in bench.ledger.spool.rglob("*") if file.is_file())
-    assert bench.gateway.turns == 2
+    assert bench.accepted == 2
     assert await bench.commands() == []
 
 
-@case("question", quick=True, proves=("tool_call", "tool_result"))
+@case("question", quick=True)
 async def question(driver: Driver, begin: Begin) -> None:
-    bench = await begin(steps({"ask": {"question": "Which colour?", "options": ["Blue", "Red"]}}, DONE), mode="COLLAB")
+    bench = await begin(steps({"ask": {"question": "Which colour?", "options": ["Blue", "Red"]}}, CLAIM), mode="COLLAB")
     await bench.adapter.send("Paint it.")
     asked = await bench.next(Question)
     assert asked.text.splitlines()[0] == "Which colour?"
@@ -141,7 +143,8 @@ async def question(driver: Driver, begin: Begin) -> None:
     assert len(bench.turns) == 1
     await bench.adapter.answer(asked.request_id, "allow", "Green, please.")
     assert (await bench.next(Yield)).how == "yielded"
-    assert "Green, please." in bench.of("tool_result")[0]["text"]
+    if driver.question_tool:
+        assert "Green, please." in bench.of("tool_result")[0]["text"]
     assert "Green, please." in bench.seen()
     with pytest.raises(LookupError):
         await bench.adapter.answer(asked.request_id, "allow", "again")
@@ -168,7 +171,7 @@ async def permission_allowed(driver: Driver, begin: Begin) -> None:
     await bench.adapter.answer(request.request_id, "allow")
     assert (await bench.next(Yield)).how == "yielded"
     assert (bench.work / "asked.txt").exists()
-    assert bench.gateway.turns == 2
+    assert bench.accepted == 2
 
 
 @case("permission denied with a reason", proves=("tool_call", "tool_result"))
@@ -218,7 +221,7 @@ async def message_during_last_text(driver: Driver, begin: Begin) -> None:
     await bench.until(lambda: bench.turns, "the answer has begun")
     await bench.adapter.send("Two.", mid_turn=True)
     assert (await bench.next(Yield)).how == "yielded"
-    assert [entry["text"] for entry in bench.of("agent_message")][-1] == "Second."
+    assert bench.messages[-1] == "Second."
     assert len(bench.turns) == 2
     assert not [event for event in bench.passed[:-1] if isinstance(event, Yield)]
 
@@ -227,7 +230,7 @@ TICKS = "while true; do date +%s.%N >> ticks; sleep 0.1; done"
 
 
 async def _interrupted(driver: Driver, begin: Begin) -> Bench:
-    bench = await begin({"rules": [said("Go on", DONE), said("Run it", {"run": f"sh -c '{TICKS}'"})]})
+    bench = await begin({"rules": [said("Go on", DONE), said("Run it", {"run": f"sh -c '{TICKS}'", "duration": 60})]})
     await bench.adapter.send("Run it.")
     await bench.next(ToolCall)
     await bench.until((bench.work / "ticks").exists, "the command runs")
@@ -246,7 +249,7 @@ async def _interrupted(driver: Driver, begin: Begin) -> Bench:
 @case("interrupt", quick=True, proves=("interrupt", "tool_call"))
 async def interrupt(driver: Driver, begin: Begin) -> None:
     bench = await _interrupted(driver, begin)
-    assert bench.gateway.turns == 1
+    assert bench.accepted == 1
     assert await bench.commands() == []
     with pytest.raises(NotWorking):
         await bench.adapter.interrupt()
@@ -256,8 +259,8 @@ async def interrupt(driver: Driver, begin: Begin) -> None:
 async def turn_after_interrupt(driver: Driver, begin: Begin) -> None:
     bench = await _interrupted(driver, begin)
     assert (await bench.say("Go on.")).how == "yielded"
-    assert [entry["text"] for entry in bench.of("agent_message")] == ["All done."]
-    assert bench.gateway.turns == 2
+    assert bench.messages == ["All done."]
+    assert bench.accepted == 2
     assert "Go on." in bench.seen()
 
 
@@ -270,9 +273,9 @@ async def interrupt_while_it_answers(driver: Driver, begin: Begin) -> None:
     await bench.adapter.interrupt()
     assert (await bench.next(Yield)).how == "interrupted"
     assert (await bench.say("Go on.")).how == "yielded"
-    await bench.until(lambda: len(bench.of("model_reply")) == 2, "the gateway has noticed")
+    await bench.until(lambda: len(bench.of("model_reply")) >= 2, "the gateway has noticed")
     assert [reply.get("aborted") for reply in bench.of("model_reply")].count("agent") == 1
-    assert bench.gateway.turns == 2
+    assert bench.accepted == 2
 
 
 # -------------------------------------------------------------------------------------------------------- limits and faults
@@ -283,14 +286,14 @@ async def limit(driver: Driver, begin: Begin) -> None:
     assert failed.how == "failed"
     assert driver.limit_error in failed.detail
     assert bench.gateway.turn_limit_hit.is_set()
-    assert (len(bench.turns), bench.gateway.turns) == (2, 2)
+    assert (len(bench.turns), bench.accepted) == (2, 2)
     assert next(entry["refused"] for entry in bench.of("model_request") if entry.get("refused")) == "turn_limit"
     assert await bench.commands() == []
 
 
 @case("yield on the last turn")
 async def yield_on_last_turn(driver: Driver, begin: Begin) -> None:
-    bench = await begin(steps(DONE), turn_limit=1)
+    bench = await begin(steps(DONE), turn_limit=1 + driver.confirmations)
     assert (await bench.say("Say that you are done.")).how == "yielded"
     assert not bench.gateway.turn_limit_hit.is_set()
 
@@ -304,7 +307,7 @@ async def provider_error(driver: Driver, begin: Begin) -> None:
     assert bench.of("agent_message") == []
     await bench.adapter.stop(grace=0.2)  # as the session does; the program alone would try again for a minute or for ever
     await bench.next(Exit)
-    assert bench.gateway.turns == 1  # whatever it tried again is the same turn
+    assert bench.accepted == 1  # whatever it tried again is the same turn
     assert not [event for event in bench.passed if isinstance(event, Yield) and event.how != "failed"]
 
 
@@ -312,21 +315,21 @@ async def provider_error(driver: Driver, begin: Begin) -> None:
 async def provider_error_passes(driver: Driver, begin: Begin) -> None:
     bench = await begin({"rules": [said("Hello", {**DONE, "fault": {"status": 503, "times": 1}})]})
     assert (await bench.say("Hello.")).how == "yielded"
-    assert (bench.gateway.turns, len(bench.turns)) == (1, 2)
-    assert len(bench.of("model_reply")) == 1
+    assert (bench.accepted, len(bench.turns)) == (1, 2)
+    assert len(bench.of("model_reply")) == 1 + driver.confirmations
 
 
 @case("stream cut by the provider", proves=("model_reply",))
 async def stream_cut(driver: Driver, begin: Begin) -> None:
     bench = await begin({"rules": [said("Hello", {"say": "A text of some length.", "fault": {"cut": True, "times": 1}})]})
     assert (await bench.say("Hello.")).how == "yielded"
-    assert [reply.get("aborted") for reply in bench.of("model_reply")] == ["provider", None]
-    assert bench.gateway.turns == 1
+    assert [reply.get("aborted") for reply in bench.of("model_reply")] == ["provider", None, *[None] * driver.confirmations]
+    assert bench.accepted == 1
 
 
 # ------------------------------------------------------------------------------------------------------- the program itself
 async def _working(driver: Driver, begin: Begin) -> Bench:
-    bench = await begin(steps({"run": "echo $$ > pid; sleep 600"}, DONE))
+    bench = await begin(steps({"run": "echo $$ > pid; sleep 600", "duration": 60}, DONE))
     await bench.adapter.send("Work.")
     await bench.next(ToolCall)
     await bench.until((bench.work / "pid").exists, "the command runs")
@@ -352,8 +355,8 @@ async def hang(driver: Driver, begin: Begin) -> None:
     for proc in await bench.own():
         await bench.runner.signal_pid(proc.pid, signal.SIGSTOP)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (claude_code, codex):
-            patch.setattr(module, "CONTROL_SECONDS", 0.5)
+        for module, name in driver.patience:
+            patch.setattr(module, name, 0.5)
         with pytest.raises(AgentUnresponsive, match="did not answer"):
             await bench.adapter.interrupt()
     status = await bench.adapter.stop(grace=0.2)
@@ -389,7 +392,7 @@ async def no_utf8(driver: Driver, begin: Begin) -> None:
 
 @case("5 MB of output", proves=("tool_result",))
 async def much_output(driver: Driver, begin: Begin) -> None:
-    bench = await begin(steps({"run": "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo the end"}, DONE))
+    bench = await begin(steps({"run": "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo the end", "duration": 5}, DONE))
     assert (await bench.say("Print much.")).how == "yielded"
     assert len(bench.of("tool_result")) == 1
     assert "xxxxxxxx" in bench.seen()
@@ -402,7 +405,7 @@ async def background_holds_stdout(driver: Driver, begin: Begin) -> None:
     bench = await begin(steps({"run": "sleep 601 & echo started"}, DONE))
     assert (await bench.say("Start it.")).how == "yielded"
     assert "started" in bench.of("tool_result")[0]["text"]
-    assert bench.gateway.turns == 2
+    assert bench.accepted == 2
     await bench.adapter.stop(grace=5)
     report = await bench.runner.quiesce(grace=1.0)
     assert report.survivors == ()
@@ -419,7 +422,7 @@ async def background_task(driver: Driver, begin: Begin) -> None:
     await bench.until((bench.work / "result").exists, "the task ends")
     await bench.until_gone("finished")
     assert (await bench.say("Look again.")).how == "yielded"
-    assert [entry["text"] for entry in bench.of("agent_message")][-1] == "All done."
+    assert bench.messages[-1] == "All done."
     assert [type(event) for event in bench.passed].count(Yield) == 2  # a response of its own is no hand-over
 
 
@@ -431,11 +434,11 @@ async def sub_agent(driver: Driver, begin: Begin) -> None:
     bench = await begin({"rules": [inner, *driver.sub_agent(prompt, "All done.")], "capture": dict(driver.capture)})
     assert (await bench.say("Delegate it.")).how == "yielded"
     assert (bench.work / "looked").read_text() == "seen\n"
-    assert [entry["text"] for entry in bench.of("agent_message")] == ["All done."]
-    assert [event.text for event in bench.passed if isinstance(event, Text)] == ["All done."]
+    assert bench.messages == ["All done."]
+    assert bench.texts == ["All done."]
     inner_requests = [entry for entry in bench.turns if entry["rule"] == "rules.0"]
     assert len(inner_requests) == 2
-    assert bench.gateway.turns == len(bench.turns) >= 4
+    assert bench.accepted == len(bench.turns) >= 4
     assert await bench.commands() == []
 
 
@@ -453,9 +456,9 @@ async def compaction(driver: Driver, begin: Begin) -> None:
     asked = [number for number, entry in enumerate(bench.turns) if driver.compacts(entry)]
     assert len(asked) == 1
     assert summary in bench.seen()
-    assert bench.gateway.turns == len(bench.turns)
-    assert [entry["text"] for entry in bench.of("agent_message")] == ["All done."]
-    assert [event.text for event in bench.passed if isinstance(event, Text)] == ["All done."]
+    assert bench.accepted == len(bench.turns)
+    assert bench.messages == ["All done."]
+    assert bench.texts == ["All done."]
 
 
 # -------------------------------------------------------------------------------------------------------------- own set-up
@@ -486,3 +489,24 @@ async def own_setup(driver: Driver, begin: Begin) -> None:
     assert not any("forty-two" in word for word in bench.of("agent_start")[0]["argv"])
     assert any(TOOL_SERVER.name in line for line in await bench.commands())
     await nothing_left(bench)
+
+
+# ------------------------------------------------------------------------------------------- what a hostile process can do
+@case("forged lines on its standard output", quick=True)
+async def forged_lines(driver: Driver, begin: Begin) -> None:
+    """A command writes into the pipe of the program's output, as any process of its user can: no hand-over, no question."""
+    bench = await begin({"rules": [{"when": {"step": 1}, "then": {"run": "./forge; echo forged > done"}}]}, mode="COLLAB")
+    lines = "".join(json.dumps(line) + "\n" for line in driver.forged(bench.adapter))
+    (bench.work / "lines").write_text(lines)
+    (bench.work / "forge").write_text(FORGE)
+    (bench.work / "forge").chmod(0o755)
+    (program,) = [proc.pid for proc in await bench.own()][:1]
+    (bench.work / "pid").write_text(str(program))
+    await bench.adapter.send("Work.")
+    assert await bench.next(Yield) == Yield("yielded", "")
+    assert (bench.work / "done").read_text() == "forged\n"
+    assert len(bench.turns) == 2  # the hand-over is the one after the second answer
+    errors = [event.message for event in bench.passed if isinstance(event, Error)]
+    assert any("hands over" in message for message in errors)
+    assert any("asks about a call" in message for message in errors)
+    assert not [event for event in bench.passed if isinstance(event, Question | PermissionRequest)]

@@ -11,10 +11,18 @@ from typing import Any
 
 import pytest
 
+from realcli_session.agents.terminus_wording import FOLDER_VARIABLE
 from tests.integration.conformance.bench import Bench, start_bench
 from tests.integration.conformance.cases import Begin
 from tests.integration.conformance.drivers import Driver
 from tests.integration.conformance.table import RESULTS, lines
+from tests.support.terminus import words_folder
+
+
+@pytest.fixture(autouse=True)
+def _words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of Terminus-2, which the session image holds."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(words_folder()))
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from realcli.api.models import Api
@@ -36,7 +37,7 @@ class Driver:
     owns: Callable[[str], bool]
     """Whether a command line is one of the program's own processes."""
     question_tool: str
-    """Offered in COLLAB alone."""
+    """Its means to ask, offered in COLLAB alone."""
     asked_command: str
     """A command for which the program asks with permissions Ask."""
     sub_agent: Callable[[str, str], list[dict[str, Any]]]
@@ -50,11 +51,25 @@ class Driver:
     """Path of a file of instructions in the program's configuration folder."""
     mcp_call: Callable[[str, str, dict[str, Any]], list[Step]]
     """(server, tool, input) -> steps of the model that call it."""
+    confirms: Callable[[Mapping[str, Any]], bool] = lambda request: False
+    """Whether a request only asks the model whether it is sure; such requests are turns, and left out of `Bench.turns`."""
+    confirmations: int = 0
+    """Such requests per claim."""
+    spoken: Callable[[Sequence[str]], list[str]] = list
+    """Of its visible texts those that the script has it say."""
+    patience: tuple[tuple[ModuleType, str], ...] = ()
+    """Constants that say how long the adapter waits for its program."""
     capture: Mapping[str, str] = field(default_factory=dict)
     """`capture` of the script in the sub-agent's case."""
     texts: Literal["reply", "adapter"] = "reply"
     limit_error: str = "call limit reached"
     """What the program says when a request was refused for the limit."""
+    forged: Callable[[Any], list[Mapping[str, Any]]] = lambda adapter: []
+    """(adapter) -> lines that say, in the program's own protocol, that it asks a question and that it hands over."""
+    volatile: tuple[str, ...] = ()
+    """Fields of a request's body that hold random ids."""
+    user_text_alone: bool = True
+    """The user's text stands in the first request as it is, in a part of its own."""
     sigterm: tuple[int | None, int | None] = (None, 15)
     """(code, signal) with which it ends at SIGTERM."""
     differs: Mapping[str, Differs] = field(default_factory=dict)

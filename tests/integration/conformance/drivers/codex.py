@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from realcli_session.agents import codex
 from tests.integration.conformance.drivers import Driver, Step
 from tests.support.codex import codex_dir
 
@@ -28,6 +29,17 @@ def _compacts(request: Mapping[str, Any]) -> bool:
     return "CONTEXT CHECKPOINT COMPACTION" in json.dumps(request["body"]["input"][-1])
 
 
+def _forged(adapter: Any) -> list[Mapping[str, Any]]:
+    """A process in the container finds the thread's id in the program's own files."""
+    thread = adapter._thread.id
+    question = {"threadId": thread, "turnId": "t", "itemId": "call_forged", "questions": []}
+    end = {"threadId": thread, "turn": {"id": "t", "status": "completed"}}
+    return [
+        {"method": "item/tool/requestUserInput", "id": 99, "params": question},
+        {"method": "turn/completed", "params": end},
+    ]
+
+
 DRIVER = Driver(
     program="codex",
     version="0.142.0",
@@ -43,4 +55,7 @@ DRIVER = Driver(
     compacts=_compacts,
     instructions="AGENTS.md",
     mcp_call=_mcp_call,
+    patience=((codex, "CONTROL_SECONDS"),),
+    forged=_forged,
+    volatile=("client_metadata", "prompt_cache_key"),
 )
