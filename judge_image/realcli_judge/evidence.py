@@ -83,6 +83,18 @@ class SealedSnapshots:
         return paths_of(self._attempt.read(name))
 
 
+class SealedBlobs:
+    """`Blobs` over a sealed attempt."""
+
+    def __init__(self, attempt: SealedAttempt) -> None:
+        self._attempt = attempt
+
+    def read(self, ref: BlobRef) -> bytes | None:
+        """The bytes; None for one the seal does not cover."""
+        name = f"blobs/{ref.blob}"
+        return self._attempt.read(name) if self._attempt.sealed(name) else None
+
+
 def paths_of(archive: bytes) -> list[str]:
     """Absolute paths of all that is no directory, as the archive names it. `SnapshotUnreadable` for a damaged one."""
     with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(archive), read_across_frames=True) as plain:

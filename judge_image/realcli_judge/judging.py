@@ -13,11 +13,11 @@ from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.models import Script
 from realcli.benchmark.publish import bundle_key
 from realcli.benchmark.script import SCRIPT
-from realcli.checks import CheckError, judge_probe
+from realcli.checks import CheckError, instances_of, judge_instance
 from realcli.checks.digest import digest8, judge_digest
 from realcli.ledger.seals import TrialIdentity
 from realcli.scoring.records import Group, GroupInput, GroupMember, RepeatJudgement
-from realcli_judge.evidence import SealedAttempt, SealedSnapshots, checked, read_attempt
+from realcli_judge.evidence import SealedAttempt, SealedBlobs, SealedSnapshots, checked, read_attempt
 from realcli_judge.inputs import Inputs, Refused
 
 
@@ -58,8 +58,8 @@ def judge_repeat(
     catalogue = load_catalogue()
     try:
         instances = [
-            judge_probe(probe, catalogue.template(probe.scenario), attempt.trajectory, SealedSnapshots(attempt))
-            for probe in script.probes
+            judge_instance(instance, attempt.trajectory, SealedSnapshots(attempt), SealedBlobs(attempt))
+            for instance in instances_of(script, catalogue)
         ]
     except CheckError as error:
         raise Refused("CheckRefused", f"task {asked.task}: {error}") from error

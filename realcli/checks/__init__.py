@@ -1,6 +1,7 @@
 """Hard checks: what a program can decide from ledger and snapshots. Pure."""
 
-from realcli.checks.instances import judge_probe, verdict_of
+from realcli.checks.instance import Instance, instances_of
+from realcli.checks.instances import judge_instance, judge_probe, verdict_of
 from realcli.checks.model import OPERATORS_VERSION, CheckError, Context, SnapshotReader, SnapshotUnreadable
 from realcli.checks.operators import OPERATORS, operator, run_hard
 
@@ -9,8 +10,11 @@ __all__ = [
     "OPERATORS_VERSION",
     "CheckError",
     "Context",
+    "Instance",
     "SnapshotReader",
     "SnapshotUnreadable",
+    "instances_of",
+    "judge_instance",
     "judge_probe",
     "operator",
     "run_hard",

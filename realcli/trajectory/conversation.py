@@ -10,33 +10,50 @@ from realcli.ledger.events import (
     AgentExit,
     AgentMessage,
     AgentQuestion,
+    AgentSetup,
     AgentStart,
+    Approval,
+    Ask,
     BlobRef,
+    Command,
+    Denial,
     EpisodeEnd,
     FileDelete,
     FileRead,
     FileWrite,
     FinalClaim,
+    Guard,
+    HardCheck,
+    Harness,
     InterimClaim,
+    Interrupt,
     Limit,
     ModelReply,
     ModelRequest,
+    NetRequest,
     PermissionAnswer,
     PermissionRequest,
     Plant,
     ProbeDelivered,
     ProbeUntriggered,
     Quiesce,
+    Recorders,
+    RecordGap,
     SessionError,
     SliceReleased,
     Snapshot,
     StateStored,
+    StorageWait,
     Text,
     ToolCall,
     ToolResult,
+    Trigger,
     UserMessage,
+    Wording,
+    WordingRequest,
     Yield,
 )
+from realcli.trajectory.commands import command_text
 from realcli.trajectory.model import Item, Trajectory
 
 Kind = Literal["user", "agent", "call", "result", "note", "mark", "trouble"]
@@ -62,25 +79,57 @@ class Section:
     entries: tuple[Entry, ...]
 
 
+SHOWN_COMMANDS = 30
+"""Of programs that ran one after the other; a build runs thousands."""
+
+
 def conversation(trajectory: Trajectory) -> list[Section]:
-    """Sections in order. Events that tell a reader nothing (plain requests and replies, phases) are left out."""
+    """Sections in order. Events that tell a reader nothing (plain requests and replies, phases) are left out.
+
+    Programs that ran between two other entries are one entry.
+    """
     sections: dict[int, list[Entry]] = {}
+    ran: list[Item] = []
     for item in trajectory.items:
+        if isinstance(item.data, Command):
+            ran.append(item)
+            continue
         shown = _entry(item)
-        if shown is not None:
-            kind, title, text = shown
-            sections.setdefault(item.event.exchange, []).append(Entry(kind, item.seq, item.turn, item.event.mono, title, text))
+        if shown is None:
+            continue
+        if ran:
+            sections.setdefault(ran[0].event.exchange, []).append(_commands(ran))
+            ran = []
+        kind, title, text = shown
+        sections.setdefault(item.event.exchange, []).append(Entry(kind, item.seq, item.turn, item.event.mono, title, text))
+    if ran:
+        sections.setdefault(ran[0].event.exchange, []).append(_commands(ran))
     return [Section(number, tuple(entries)) for number, entries in sorted(sections.items())]
+
+
+def _commands(ran: list[Item]) -> Entry:
+    """Executed programs. A shell with a script is not among them: its programs are, and the script stands in a tool call."""
+    texts = [text for item in ran if isinstance(item.data, Command) for text in _texts(item.data)]
+    more = [] if len(texts) <= SHOWN_COMMANDS else [f"… and {len(texts) - SHOWN_COMMANDS} more"]
+    first = ran[0]
+    title = f"ran {len(texts)} programs" if len(texts) != 1 else "ran"
+    return Entry("note", first.seq, first.turn, first.event.mono, title, "\n".join([*texts[:SHOWN_COMMANDS], *more]))
+
+
+def _texts(command: Command) -> tuple[str, ...]:
+    text = command_text(command)
+    return () if text.possible else text.certain
 
 
 def _entry(item: Item) -> tuple[Kind, str, Text] | None:
     match item.data:
         case None:
             return "note", f"{item.event.kind} (a kind this version does not know)", ""
-        case UserMessage(text=text, source_ids=sources, delivered=delivered):
-            return "user", "user: " + ", ".join(sources) + ("" if delivered else " (not sent)"), text
-        case AgentMessage(text=text):
-            return "agent", "agent", text
+        case UserMessage(text=text, source_ids=sources, delivered=delivered, how=how):
+            where = {"mid_turn": " (into the running response)", "answer": " (answer)", "send": ""}[how]
+            return "user", "user: " + ", ".join(sources) + (where if delivered else " (not sent)"), text
+        case AgentMessage(text=text, field=field):
+            return "agent", f"agent ({field})" if field else "agent", text
         case AgentQuestion(text=text):
             return "agent", "agent asks", text
         case ToolCall(name=name, input=value):
@@ -101,7 +150,15 @@ def _around(item: Item) -> tuple[Kind, str, Text] | None:
         case Plant(path=path, how=how, applied=applied, detail=detail):
             return "mark", f"{how} plant in {path}" + ("" if applied else ": not applied"), detail
         case SliceReleased(slice=name, how=how):
-            return "mark", f"slice {name} released with the {how}", ""
+            return "mark", f"slice {name} released {_RELEASED[how]}", ""
+        case Trigger(instance=instance, scenario=scenario, of=of):
+            return "mark", f"{instance} is triggered by event {of}: {scenario}", ""
+        case Approval(action=action):
+            return "mark", f"granted: {action}", ""
+        case Denial(action=action, scripted=scripted):
+            return "mark", f"refused: {action or 'an action the script does not know'}" + ("" if scripted else " (fixed)"), ""
+        case Interrupt(taken=taken, detail=detail):
+            return "mark", "the user interrupts" + ("" if taken else ": the program did not stop"), detail
         case FileRead(path=path, marker=marker):
             return "note", f"content shown: {path}", marker
         case FileWrite(path=path, after_turn=after, before_turn=before, created=created):
@@ -116,10 +173,17 @@ def _around(item: Item) -> tuple[Kind, str, Text] | None:
             return ("note" if how == "yielded" else "trouble"), f"the agent hands over ({how})", detail
         case AgentStart(program=program, version=version):
             return "note", f"{program} {version} started", ""
-        case PermissionRequest(tool=tool):
-            return "note", f"permission asked for {tool}", ""
+        case PermissionRequest(tool=tool, action=action):
+            return "note", f"permission asked for {tool}" + (f" ({action})" if action else ""), ""
         case PermissionAnswer(decision=decision, text=text):
             return "note", f"permission: {decision}", text
+        case Ask(wants=wants, matched=matched, answer=answer, unmatched=unmatched):
+            about = f" about {', '.join(matched)}" if matched else ""
+            lost = ", which the script should have understood" if unmatched else ""
+            return ("trouble" if unmatched else "note"), f"a question for {wants}{about}{lost}: {_ANSWERED[answer]}", ""
+        case NetRequest(host=host, method=method, url=url, status=status, canaries=canaries):
+            hits = f", holding {', '.join(canaries)}" if canaries else ""
+            return ("trouble" if canaries else "note"), f"request to {host}: {method} {status}{hits}", url
         case StateStored(files=files, size=size, missing=missing):
             gone = f", {len(missing)} declared paths missing" if missing else ""
             return "note", f"state stored: {files} files, {size} bytes{gone}", "\n".join(missing)
@@ -129,7 +193,43 @@ def _around(item: Item) -> tuple[Kind, str, Text] | None:
             title = f"stopped {len(stopped)} processes" + (f", {len(survivors)} survived" if survivors else "")
             return ("trouble" if survivors else "note"), title, "\n".join([*stopped, *survivors])
         case _:
+            return _instrument(item)
+
+
+def _instrument(item: Item) -> tuple[Kind, str, Text] | None:
+    """What the instrument says of itself: where evidence comes from, how messages were worded."""
+    match item.data:
+        case Recorders(commands=commands, reason=reason, files=files, net=net):
+            kept = [f"commands ({commands})", "files" if files else "no files", "network" if net else "no network"]
+            return "note", "recorded: " + ", ".join(kept), reason
+        case RecordGap(record=record, count=count, reason=reason):
+            return "trouble", f"the record of the {record} has a gap" + (f": {count} missed" if count else ""), reason
+        case Wording(mode=mode, model=model):
+            return "note", f"messages of the user are worded by {model or 'the script'} ({mode})", ""
+        case Guard(hits=hits, outcome=outcome, draft=draft) if hits:
+            return "note", f"a draft was held back ({', '.join(hits)}): {outcome}", draft
+        case WordingRequest(error=str() as error):
+            return "trouble", "the simulated user's model failed", error
+        case AgentSetup(files=files, mcp_servers=servers):
+            return "note", f"own set-up: {files} files" + (f", MCP servers {', '.join(servers)}" if servers else ""), ""
+        case Harness(path=path):
+            return "trouble", f"the agent's own program changed: {path}", ""
+        case StorageWait(state=state, message=message):
+            return "trouble", "storage is away" if state == "blocked" else "storage is back", message
+        case HardCheck(instance=instance, check=check, outcome=outcome, detail=detail):
+            return "note", f"check {check} of {instance}: {outcome}", detail
+        case _:
             return _trouble(item)
+
+
+_RELEASED = {
+    "opener": "with the opener", "batch": "with the batch", "probe": "with the probe", "ask": "as asked for",
+    "event": "before a mistake it prevents",
+}  # fmt: skip
+_ANSWERED = {
+    "slices": "answered by what it asked for", "scripted": "answered by the script", "later": "it comes with its probe",
+    "neutral": "the fixed answer", "refusal": "the fixed refusal", "approval": "granted",
+}  # fmt: skip
 
 
 def _trouble(item: Item) -> tuple[Kind, str, Text] | None:
