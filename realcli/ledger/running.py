@@ -83,8 +83,8 @@ class Harness(Data):
 
     kind: ClassVar[str] = "harness"
     path: str
-    sha256_before: Hex64 | None
-    sha256_after: Hex64 | None
+    sha256_before: Hex64 | None = None
+    sha256_after: Hex64 | None = None
 
 
 class StorageWait(Data):
