@@ -119,6 +119,11 @@ class VerifyPaths(NamedTuple):
         return join(self.root, "logs.txt")
 
     @property
+    def checks(self) -> str:
+        """checks.jsonl: what the task's checker scripts found on snapshots."""
+        return join(self.root, "checks.jsonl")
+
+    @property
     def seal(self) -> str:
         """seal.json."""
         return join(self.root, "seal.json")

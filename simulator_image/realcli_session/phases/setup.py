@@ -17,7 +17,7 @@ from realcli.api.base import seconds, sha256_digest
 from realcli.api.sweep import InsecureHttp
 from realcli.benchmark.models import Oracle
 from realcli.benchmark.problems import BenchmarkError
-from realcli.benchmark.run_files import PlacedFile, render_run, render_traps
+from realcli.benchmark.run_files import PlacedFile, canary_values, render_run, render_traps
 from realcli.ledger.events import PhaseChange, Plant, RunData, RunnerHello
 from realcli.ledger.seals import RunJson
 from realcli_session.agents import port
@@ -85,8 +85,9 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
     attempt.writer.emit("runner", RunnerHello(facts=_facts(runner.hello)))
     check_hello(runner.hello)
     attempt.writer.emit("session", RunData(digest=sha256_digest(attempt.run.canonical())))
-    await place(runner, render_run(task.private, attempt.run))
-    traps = render_traps(task.private, attempt.run)
+    canaries = canary_values(task.oracle, attempt.run)
+    await place(runner, render_run(task.private, attempt.run, canaries))
+    traps = render_traps(task.private, attempt.run, canaries)
     await place(runner, traps)
     for trap in traps:
         digest = hashlib.sha256(trap.content).hexdigest()

@@ -8,14 +8,17 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from realcli.api.base import seconds, sha256_digest
+from realcli.api.base import canonical_json, seconds, sha256_digest
 from realcli.api.termination import Result, Termination
+from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.problems import BenchmarkError
-from realcli.benchmark.run_files import render_run
+from realcli.benchmark.run_files import canary_values, render_run
+from realcli.ledger.reader import StoreReader
 from realcli.ledger.seals import RunJson, SealedObject, Verdict, VerifySeal, WorkSeal
 from realcli.storage.opening import open_store
 from realcli.storage.paths import VerifyPaths
@@ -30,6 +33,8 @@ from realcli_session.runner.errors import RunnerError, RunnerLost
 from realcli_session.runner.port import RunnerPort
 from realcli_session.settings import KILL_AFTER_VERDICT, Settings
 from realcli_session.termination import shorten
+from realcli_session.verify.checkers import as_lines, run_checkers
+from realcli_session.verify.checks import Run, TakenSnapshot, planned, taken_snapshots
 from realcli_session.verify.replaced import ToolsReplaced
 from realcli_session.verify.reward import NoReward, read_checks, read_reward
 from realcli_session.verify.tests import put_tests, read_ctrf, read_rewards, run_tests
@@ -197,13 +202,14 @@ class VerifySession:
                 exit_code=ran.exit_code,
                 seconds=f"{ran.seconds:.3f}",
                 replaced=self._replaced,
-            )
+            ),
+            lambda: self._checks(runner, task, run),
         )
 
     async def _prepare(self, runner: RunnerPort, task: Task, run: RunJson, state: Path) -> None:
         """run/ templates, then the state over them, then the tests over both."""
         try:
-            await place(runner, render_run(task.private, run))
+            await place(runner, render_run(task.private, run, canary_values(task.oracle, run)))
         except RunnerLost as lost:
             raise NoVerdict("VerifierFault", f"before anything of the agent was there: {lost.reason}") from lost
         try:
@@ -234,8 +240,46 @@ class VerifySession:
             raise NoVerdict("VerifierFault", f"{self._trial.paths.state} is not the one that was sealed: it was changed")
         return task, RunJson.model_validate_json(run), state
 
-    async def _seal(self, verdict: Verdict) -> tuple[VerifySeal, str]:
+    async def _checks(self, runner: RunnerPort, task: Task, run: RunJson) -> None:
+        """checks.jsonl, if a check asks for a script. Nothing that goes wrong here touches the verdict, which is written."""
+        try:
+            runs = await patiently(lambda: self._planned(task), self._settings.storage_patience)
+        except (StorageError, ValueError) as error:
+            print(f"no checker was run: the sealed ledger cannot be read: {error}", file=sys.stderr, flush=True)
+            return
+        if not runs:
+            return
+        oracle = task.oracle
+        content = canonical_json(run.dump() | {"canaries": canary_values(oracle, run)})
+        lines = await run_checkers(runner, runs, oracle, task.private, content, self._trial.task.workdir, self._snapshot)
+        await self._put(self._paths.checks, as_lines(lines))
+
+    def _planned(self, task: Task) -> list[Run]:
+        """What the checks of a COLLAB trial ask for. Blocks."""
+        if self._trial.identity.mode != "COLLAB":
+            return []
+        events = StoreReader(self._store, self._trial.paths.root).events()
+        return list(planned(task.script, task.oracle, load_catalogue(), taken_snapshots(events)))
+
+    async def _snapshot(self, taken: TakenSnapshot) -> Path:
+        """A snapshot as it was sealed. ValueError if it is another one, or none."""
+        name = f"snapshots/{taken.seq}.tar.zst"
+        path = self._settings.spool / "check.tar.zst"
+        try:
+            key = f"{self._trial.paths.root}/{name}"
+            await patiently(lambda: self._store.download(key, path), self._settings.storage_patience)
+        except StorageError as error:
+            raise ValueError(f"{name}: {error}") from error
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != taken.sha256 or digest not in {o.sha256 for o in self._sealed.objects if o.path == name}:
+            raise ValueError(f"{name} is not the one that was sealed")
+        return path
+
+    async def _seal(self, verdict: Verdict, run_checks: Callable[[], Awaitable[None]] | None = None) -> tuple[VerifySeal, str]:
         await self._put(self._paths.verdict, verdict.canonical())
+        if run_checks is not None:
+            await run_checks()
         if self._settings.fault == KILL_AFTER_VERDICT:
             os.kill(os.getpid(), signal.SIGKILL)
         seal = VerifySeal(
