@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -26,7 +22,8 @@ from realcli_session.agents.port import AgentEvent, AgentSpec
 from realcli_session.evidence.watch import ChangeWatch
 from realcli_session.gateway.config import GatewayConfig, RetryPolicy
 from realcli_session.gateway.server import Gateway
-from realcli_session.runner import RunnerClient, listen
+from realcli_session.runner import RunnerClient
+from tests.integration.conformance.bench import start_runner
 from tests.support.claude_code import claude_code_dir
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -205,18 +202,3 @@ async def stand(claude_dir: Path, tmp_path: Path) -> AsyncIterator[StartStand]:
         yield begin
     finally:
         await cleanup.aclose()
-
-
-async def start_runner(cleanup: contextlib.AsyncExitStack, home: Path) -> RunnerClient:
-    """A runner as an ordinary process with an environment of its own."""
-    sockets = Path(tempfile.mkdtemp(prefix="rcli-"))
-    cleanup.callback(shutil.rmtree, sockets)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "TASK_VARIABLE": "kept"}
-    begin = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'runner_image')]}; from realcli_runner.main import main; main()"
-    command = [sys.executable, "-c", begin, "--socket", str(sockets / "s"), "--setup-seconds", "60"]
-    listener = listen(str(sockets / "s"))
-    process = await asyncio.create_subprocess_exec(*command, env=environ, stdin=subprocess.DEVNULL)
-    cleanup.push_async_callback(process.wait)
-    client = await listener.accept(60)
-    cleanup.push_async_callback(client.close)
-    return client

@@ -25,7 +25,7 @@ from realcli_session.agents.port import (
     Yield,
 )
 from realcli_session.runner.errors import RunnerLost, SpawnFailed
-from tests.integration.agents.conftest import start_runner
+from tests.integration.conformance.bench import start_runner
 
 PRELUDE = f"""#!{sys.executable} -u
 import json, os, signal, sys, time
@@ -126,6 +126,47 @@ result()
     heard = await run.all()
     assert len(heard) <= 10_200
     assert [type(event) for event in heard[-2:]] == [Yield, Exit]
+
+
+async def test_program_that_changes_its_own_file_is_recorded_once_per_change(rough: Begin) -> None:
+    run = await rough("""
+ready()
+for edit in ("# one", "", "# two"):
+    say(type="user", isReplay=True, uuid=hear()["uuid"])
+    with open(sys.argv[0], "a") as own: own.write(edit)
+    result()
+hear()
+""")
+    await run.adapter.start(run.spec)
+    (started,) = run.of("agent_start")
+    for changes in (1, 1, 2):
+        await run.adapter.send("go")
+        async with asyncio.timeout(30):
+            await anext(event async for event in run.adapter.events() if isinstance(event, Yield))
+        assert len(run.of("harness")) == changes
+    first, second = run.of("harness")
+    assert first["sha256Before"] == started["binarySha256"]
+    assert first["sha256After"] == second["sha256Before"] != second["sha256After"]
+
+
+async def test_response_of_its_own_is_no_hand_over(rough: Begin) -> None:
+    run = await rough("""
+ready()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
+result()
+say(type="assistant", parent_tool_use_id=None, message=dict(content=[dict(type="text", text="I woke up.")]))
+result()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
+result()
+""")
+    await run.adapter.start(run.spec)
+    await run.adapter.send("one")
+    events = run.adapter.events()
+    async with asyncio.timeout(30):
+        assert isinstance(await anext(events), Yield)
+        await run.adapter.send("two")
+        rest = [type(event) async for event in events]
+    assert rest.count(Yield) == 1
 
 
 async def test_permission_prompt_gets_the_fixed_policy_and_is_recorded(rough: Begin) -> None:
