@@ -152,6 +152,7 @@ async def start_bench(
     turn_limit: int = 30,
     setup: OwnSetup | None = None,
     effort: str | None = None,
+    uid: int | None = None,
     prepare: Callable[[Path], None] = lambda work: None,
 ) -> Bench:
     """Everything started, the agent waiting for its first message. `folder` must not be below /tmp (see Codex)."""
@@ -159,6 +160,9 @@ async def start_bench(
     work.mkdir()
     home.mkdir()
     prepare(work)
+    program_dir = driver.program_dir()
+    if uid is not None:
+        program_dir = reachable(program_dir, folder, uid, with_parent=driver.with_parent)
     provider = Provider(KEY, Script.model_validate({"models": [driver.model], **script}), control=True)
     server = await serve(provider, "127.0.0.1", 0)
     cleanup.push_async_callback(server.cleanup)
@@ -195,13 +199,25 @@ async def start_bench(
         exec_permissions=exec_permissions,
         setup=setup,
         effort=effort,
-        program_dir=str(driver.program_dir()),
+        program_dir=str(program_dir),
+        uid=uid,
+        gid=uid,
         state_dir=str(folder / "state"),
         witness=gateway.witness,
     )
     await adapter.start(spec)
     cleanup.push_async_callback(adapter.stop, grace=1.0)
     return Bench(driver, provider, gateway, runner, adapter, ledger, events, work, spec)
+
+
+def reachable(program_dir: Path, folder: Path, uid: int, *, with_parent: bool) -> Path:
+    """The program where another user can start it, and folders of that user's own."""
+    for part in (folder, *folder.parents[:1]):
+        part.chmod(0o755)
+    for own in ("work", "home"):
+        os.chown(folder / own, uid, uid)
+    shutil.copytree(program_dir.parent if with_parent else program_dir, folder / "program", symlinks=True)
+    return folder / "program" / program_dir.name if with_parent else folder / "program"
 
 
 async def start_runner(cleanup: contextlib.AsyncExitStack, home: Path) -> RunnerClient:

@@ -215,7 +215,7 @@ async def message_mid_turn(driver: Driver, begin: Begin) -> None:
 
 @case("message during the last text")
 async def message_during_last_text(driver: Driver, begin: Begin) -> None:
-    first = {"say": "First " + "word " * 40 + "end.", "fault": {"slow": 0.05}}
+    first = {"say": "First " + "word " * 40 + "end.", "fault": dict(driver.lasting)}
     bench = await begin({"rules": [said("Two", {"say": "Second."}), said("One", first)]})
     await bench.adapter.send("One.")
     await bench.until(lambda: bench.turns, "the answer has begun")
@@ -266,7 +266,7 @@ async def turn_after_interrupt(driver: Driver, begin: Begin) -> None:
 
 @case("interrupt while it answers", proves=("model_reply",))
 async def interrupt_while_it_answers(driver: Driver, begin: Begin) -> None:
-    endless = {"say": "word " * 20_000, "fault": {"slow": 0.05}}
+    endless = {"say": "word " * 20_000, "fault": dict(driver.endless)}
     bench = await begin({"rules": [said("Go on", DONE), said("Talk", endless)]})
     await bench.adapter.send("Talk.")
     await bench.until(lambda: bench.turns, "the answer has begun")
@@ -323,7 +323,7 @@ async def provider_error_passes(driver: Driver, begin: Begin) -> None:
 async def stream_cut(driver: Driver, begin: Begin) -> None:
     bench = await begin({"rules": [said("Hello", {"say": "A text of some length.", "fault": {"cut": True, "times": 1}})]})
     assert (await bench.say("Hello.")).how == "yielded"
-    assert [reply.get("aborted") for reply in bench.of("model_reply")] == ["provider", None, *[None] * driver.confirmations]
+    assert [reply.get("aborted") for reply in bench.of("model_reply")] == ["provider", None]
     assert bench.accepted == 1
 
 
@@ -510,3 +510,26 @@ async def forged_lines(driver: Driver, begin: Begin) -> None:
     assert any("hands over" in message for message in errors)
     assert any("asks about a call" in message for message in errors)
     assert not [event for event in bench.passed if isinstance(event, Question | PermissionRequest)]
+
+
+# --------------------------------------------------------------------------------------------------------------- the rest
+@case("question of several parts", proves=("tool_result",))
+async def question_of_parts(driver: Driver, begin: Begin) -> None:
+    bench = await begin(steps(driver.questions(["Which colour?", "Which size?", "Why?"]), DONE), mode="COLLAB")
+    await bench.adapter.send("Paint it.")
+    asked = await bench.next(Question)
+    assert asked.parts == ("Which colour?", "Which size?", "Why?")
+    assert all(part in asked.text for part in asked.parts)
+    await bench.adapter.answer(asked.request_id, "allow", "As you like.", parts={"Which size?": "Four metres."})
+    assert (await bench.next(Yield)).how == "yielded"
+    assert bench.seen().count("As you like.") == 2
+    assert "Four metres." in bench.of("tool_result")[0]["text"]
+
+
+@case("user without privileges")
+async def unprivileged(driver: Driver, begin: Begin) -> None:
+    bench = await begin(steps({"run": "id -u > who; cat who"}, DONE), uid=12345)
+    assert (await bench.say("Who are you?")).how == "yielded"
+    assert (bench.work / "who").read_text() == "12345\n"
+    assert {proc.uid for proc in await bench.own()} == {12345}
+    assert (bench.work / "who").stat().st_uid == 12345

@@ -34,10 +34,14 @@ class Driver:
     api: Api
     model: str
     program_dir: Callable[[], Path]
+    with_parent: bool = field(default=False, kw_only=True)
+    """What lies beside that directory belongs to the program too."""
     owns: Callable[[str], bool]
     """Whether a command line is one of the program's own processes."""
     question_tool: str
     """Its means to ask, offered in COLLAB alone."""
+    questions: Callable[[list[str]], Step]
+    """A call that asks several questions."""
     asked_command: str
     """A command for which the program asks with permissions Ask."""
     sub_agent: Callable[[str, str], list[dict[str, Any]]]
@@ -57,6 +61,10 @@ class Driver:
     """Such requests per claim."""
     spoken: Callable[[Sequence[str]], list[str]] = list
     """Of its visible texts those that the script has it say."""
+    lasting: Mapping[str, Any] = field(default_factory=lambda: {"slow": 0.05})
+    """Fault that makes an answer of some length take a second or two."""
+    endless: Mapping[str, Any] = field(default_factory=lambda: {"slow": 0.05})
+    """Fault that keeps a very long answer under way for as long as anybody waits."""
     patience: tuple[tuple[ModuleType, str], ...] = ()
     """Constants that say how long the adapter waits for its program."""
     capture: Mapping[str, str] = field(default_factory=dict)

@@ -11,6 +11,12 @@ from tests.integration.conformance.drivers import Driver, Step
 from tests.support.claude_code import claude_code_dir
 
 
+def _questions(texts: list[str]) -> Step:
+    options = [{"label": "Yes", "description": "yes"}, {"label": "No", "description": "no"}]
+    asked = [{"question": text, "header": "Q", "options": options, "multiSelect": False} for text in texts]
+    return {"call": {"name": "AskUserQuestion", "input": {"questions": asked}}}
+
+
 def _sub_agent(prompt: str, final: str) -> list[dict[str, Any]]:
     return [{"when": {"opening": "Delegate"}, "steps": [{"delegate": {"prompt": prompt}}, {"say": final}]}]
 
@@ -31,6 +37,7 @@ DRIVER = Driver(
     program_dir=claude_code_dir,
     owns=lambda line: line.split(" ")[0].endswith("/claude"),
     question_tool="AskUserQuestion",
+    questions=_questions,
     asked_command="touch asked.txt",
     sub_agent=_sub_agent,
     full={"input": 190_000},

@@ -13,6 +13,12 @@ from tests.support.codex import codex_dir
 SUB_AGENTS = "multi_agent_v1"
 
 
+def _questions(texts: list[str]) -> Step:
+    options = [{"label": "Yes", "description": "yes"}, {"label": "No", "description": "no"}]
+    asked = [{"id": f"q{number}", "header": "Q", "question": text, "options": options} for number, text in enumerate(texts)]
+    return {"call": {"name": "request_user_input", "input": {"questions": asked}}}
+
+
 def _sub_agent(prompt: str, final: str) -> list[dict[str, Any]]:
     """The tools of sub-agents are not offered at once: the model has to look for them."""
     search = {"call": {"name": "tool_search", "input": {"query": "spawn sub agent"}}}
@@ -48,6 +54,7 @@ DRIVER = Driver(
     program_dir=codex_dir,
     owns=lambda line: line.split(" ")[0].endswith("/codex/bin/codex"),
     question_tool="request_user_input",
+    questions=_questions,
     asked_command="touch asked.txt",
     sub_agent=_sub_agent,
     capture={"agent": r'"agent_id":"([^"]+)"'},
