@@ -1,17 +1,24 @@
-"""`realcli ledger verify|cat`."""
+"""`realcli ledger verify|cat|tail|recover`."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from realcli.ledger.base import BlobRef
 from realcli.ledger.reader import StoreReader, attempts_below
-from realcli.ledger.show import describe, visible
-from realcli.ledger.verify import verify_attempt
+from realcli.ledger.show import visible
+from realcli.ledger.verify import Report, verify_attempt
+from realcli.storage.local import LocalStore
+from realcli_cli.ledger_recover import recover as copy_spool
+from realcli_cli.ledger_show import Printer
+from realcli_cli.ledger_tail import Tail
 from realcli_cli.main import UserError
 from realcli_cli.places import Place, is_address, object_in_cluster, place_of_uri
 
@@ -20,6 +27,8 @@ app = typer.Typer(no_args_is_help=True, help="Check and read the ledgers of tria
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 What = Annotated[str, typer.Argument(help="Trial, directory, or s3:// address of an attempt or of anything above attempts.")]
 Endpoint = Annotated[str | None, typer.Option(help="S3 endpoint, where it is not AWS.", envvar="AWS_ENDPOINT_URL")]
+Full = Annotated[bool, typer.Option("--full", help="Whole texts, long ones too.")]
+Everything = Annotated[bool, typer.Option("--all", help="One line for every event instead of the conversation.")]
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace of the Trial.")]
 
 
@@ -50,24 +59,17 @@ def verify(
     for root in roots:
         report = verify_attempt(StoreReader(place.store, root), root, anchor, verdict_anchor)
         wrong += not report.ok
-        trial = (
-            f"{report.identity.sweep}-{report.identity.ordinal:05d} attempt {report.identity.attempt}"
-            if report.identity
-            else root
-        )
-        state = Text("ok", "green") if report.ok else Text("WRONG", "red")
-        told = f" {visible(trial)}: {report.events} events, {report.objects} objects, seal {report.seal}"
-        console.print(state + Text(told))
-        for finding in report.findings:
-            console.print(Text(f"   {visible(str(finding))}"))
+        _print_report(console, report)
     against = f" against the {' and '.join(anchors)} anchor" if anchors else ""
     console.print(Text(f"{len(roots) - wrong} of {len(roots)} attempts verify{against}"))
     raise typer.Exit(1 if wrong else 0)
 
 
 @app.command()
-def cat(what: What, endpoint: Endpoint = None, namespace: Namespace = None) -> None:
-    """Print a ledger readably, one line an event."""
+def cat(
+    what: What, full: Full = False, everything: Everything = False, endpoint: Endpoint = None, namespace: Namespace = None
+) -> None:
+    """Print a ledger readably."""
     console = _console()
     place = _place(what, endpoint, namespace)
     roots = attempts_below(place.store, place.key)
@@ -76,11 +78,89 @@ def cat(what: What, endpoint: Endpoint = None, namespace: Namespace = None) -> N
     for root in roots:
         if len(roots) > 1:
             console.print(Text(visible(root), "bold"))
+        reader = StoreReader(place.store, root)
+        show = Printer(partial(_say, console), partial(_blob, reader), full=full, everything=everything)
         try:
-            for event in StoreReader(place.store, root).events():
-                console.print(Text(describe(event)))
+            for event in reader.events():
+                show(event)
         except ValueError as error:
             raise UserError(f"{place.shown}: {error}; `realcli ledger verify` names every damage") from error
+
+
+@app.command()
+def tail(
+    what: What, full: Full = False, everything: Everything = False, endpoint: Endpoint = None, namespace: Namespace = None
+) -> None:
+    """Follow the ledger of one live trial until it is sealed."""
+    console = _console()
+    place = _place(what, endpoint, namespace)
+    roots = attempts_below(place.store, place.key)
+    by_name = not is_address(what)
+    if len(roots) > 1:
+        raise UserError(f"{place.shown}: {len(roots)} attempts lie below; name one")
+    if not roots and not by_name:
+        raise UserError(f"{place.shown}: no ledger lies here (yet)")
+    root = roots[0] if roots else place.key.removesuffix("/ledger")
+    show = Printer(
+        partial(_say, console),
+        lambda ref: StoreReader(place.store, root).read(f"blobs/{ref.blob}"),
+        full=full,
+        everything=everything,
+    )
+    over = partial(_over, what, namespace, root) if by_name else lambda: None
+    told = Tail(place.store, root, show, partial(typer.echo, err=True), over).follow()
+    console.print(Text(visible(told)))
+
+
+@app.command()
+def recover(
+    trial: Annotated[str, typer.Argument(help="Trial whose condition StorageBlocked is true.")],
+    to: Annotated[Path | None, typer.Option(help="Directory to make; TRIAL-spool here by default.")] = None,
+    namespace: Namespace = None,
+) -> None:
+    """Copy the spool out of a session that waits for storage, and verify the copy. Needs the right to exec into the pod."""
+    console = _console()
+    target = to or Path(f"{trial}-spool")
+    status = object_in_cluster("trials", trial, namespace).get("status") or {}
+    count = copy_spool(trial, status, namespace, target)
+    report = verify_attempt(StoreReader(LocalStore(target), ""))
+    console.print(Text(f"{count} files in {target}"))
+    _print_report(console, report)
+    raise typer.Exit(0 if report.ok else 1)
+
+
+def _over(trial: str, namespace: str | None, root: str) -> str | None:
+    """Why the attempt at `root` will have no seal: the trial has gone on without one."""
+    status = object_in_cluster("trials", trial, namespace).get("status") or {}
+    phase, uri = status.get("phase", "Pending"), str(status.get("ledgerURI") or "")
+    if uri and not uri.removesuffix("/ledger").endswith(root):
+        return (
+            f"this attempt ended without a seal ({status.get('lastInvalidReason', 'unknown')}); the trial's ledger is {uri} now"
+        )
+    return f"the trial ended without a seal here: {phase}, {status.get('reason')}" if phase in ("Sealed", "Invalid") else None
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(Text(line))
+
+
+def _blob(reader: StoreReader, ref: BlobRef) -> bytes | None:
+    return reader.read(f"blobs/{ref.blob}")
+
+
+def _print_report(console: Console, report: Report) -> None:
+    trial = report.root or "."
+    if report.identity:
+        trial = f"{report.identity.sweep}-{report.identity.ordinal:05d} attempt {report.identity.attempt}"
+    state = Text("ok", "green") if report.ok else Text("WRONG", "red")
+    if report.ok and report.recovered:
+        state = Text("unsealed", "yellow")
+    told = f" {visible(trial)}: {report.events} events, {report.objects} objects, seal {report.seal}"
+    if report.recovered:
+        told = f" {visible(trial)}: {report.events} events, {report.objects} files of a spool, sound; nothing seals them"
+    console.print(state + Text(told))
+    for finding in report.findings:
+        console.print(Text(f"   {visible(str(finding))}"))
 
 
 def _console() -> Console:

@@ -12,7 +12,7 @@ from realcli.ledger.events import EVENT, Event
 from realcli.storage.paths import join
 from realcli.storage.port import NotFound, ObjectStore
 
-_OF_AN_ATTEMPT = re.compile(r"(?:(?P<root>.*)/)?(?:work-seal\.json|ledger/[0-9]{6,}\.jsonl)")
+_OF_AN_ATTEMPT = re.compile(r"(?:(?P<root>.*)/)?(?:work-seal\.json|spool\.json|ledger/[0-9]{6,}\.jsonl)")
 
 
 class StoreReader:
@@ -57,7 +57,7 @@ class StoreReader:
 
 
 def attempts_below(store: ObjectStore, prefix: str) -> list[str]:
-    """Roots of all attempts at or below a prefix (folders that hold segments of a ledger or a work seal), sorted."""
+    """Roots of all attempts at or below a prefix (folders with segments of a ledger, a seal or a copied spool), sorted."""
     base = prefix.strip("/")
     base = base + "/" if base else ""
     found = (_OF_AN_ATTEMPT.fullmatch(item.key) for item in store.list(base))
