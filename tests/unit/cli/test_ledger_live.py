@@ -6,7 +6,7 @@ import asyncio
 import random
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +67,14 @@ class Live:
             await finish(self.attempt, self.store, verify=False)
 
         self.loop.run_until_complete(go())
-        self.loop.close()
 
 
 @pytest.fixture
-def live(tmp_path: Path) -> Live:
-    return Live(tmp_path)
+def live(tmp_path: Path) -> Iterator[Live]:
+    made = Live(tmp_path)
+    yield made
+    made.attempt.writer.close()
+    made.loop.close()
 
 
 def test_tail_shows_what_comes_and_ends_with_the_seal(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
