@@ -21,8 +21,8 @@ venv: ## Make or update .venv from constraints.txt
 format: venv ## Format and fix what ruff can
 	@.venv/bin/ruff check -q --fix . && .venv/bin/ruff format -q .
 
-generate: venv ## Write CRDs, the chart's copy and the JSON Schemas from the models
-	@$(PY) -m realcli.benchmark.schemas --write
+generate: venv ## Write CRDs, the chart's copy, JSON Schemas and the capability matrix
+	@$(PY) -m realcli.benchmark.schemas --write && $(PY) -m realcli.checks.capabilities --write
 	@$(PY) -m realcli.api.crd --write && mkdir -p charts/realcli/crds-source && cp crds/*.yaml charts/realcli/crds-source/
 
 lint: venv ## Style, types, imports, generated files, shell
