@@ -91,7 +91,10 @@ def _split(script: str) -> list[str]:
         elif char == "#" and (not current or current[-1].isspace()):
             newline = script.find("\n", at)
             at = len(script) if newline < 0 else newline
-        elif script.startswith("<<", at) and not script.startswith("<<<", at):
+        elif script.startswith("<<<", at):
+            current += "<<<"
+            at += 3
+        elif script.startswith("<<", at):
             at, word = _here_word(script, at + 2)
             pending.append(word)
         elif script.startswith((">&", "<&", "&>"), at):
