@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 from pydantic import ValidationError
 
 from realcli.ledger.events import (
+    BlobRef,
     Data,
     EpisodeEnd,
     EpisodeStart,
@@ -49,6 +50,19 @@ class Item:
 
     event: Event
     data: Data | None
+
+    @staticmethod
+    def told(event: Event, data: Data) -> Item:
+        """An event as a subscriber of the writer is told it: what was written, as a reader will find it, with its long texts.
+
+        The writer cuts and redacts; a trigger that looked at more than the ledger holds would fire where the judge's does not.
+        `data` is what was given to the writer: texts that lie in a blob are taken from it.
+        """
+        typed = event.typed()
+        if typed is None:
+            return Item(event, None)
+        long = {name: getattr(data, name) for name in type(typed).model_fields if isinstance(getattr(typed, name), BlobRef)}
+        return Item(event, typed.model_copy(update=long) if long else typed)
 
     @property
     def seq(self) -> int:

@@ -47,7 +47,7 @@ class Conversation:
 
     def seen(self, event: Event, data: Data) -> None:
         """The ledger's subscriber."""
-        self._queue(self._step(user.Seen(Item(event, data))))
+        self._queue(self._step(user.Seen(Item.told(event, data))))
 
     async def run(self) -> Happening:
         """Opener first, then one agent event after the other."""
