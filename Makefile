@@ -45,6 +45,9 @@ test: ## Everything a change must pass, from nothing; prints the time of each pa
 test-full: ## All of it, the long tests too
 	@hack/test.sh --full
 
+bench: venv ## Measure gateway, ledger and command record; writes docs/benchmarks.md
+	@$(PY) bench/run.py
+
 ##@ Cluster
 engine: ## A Docker engine: the one that answers, else one of our own
 	@hack/cluster/engine up

@@ -1,13 +1,14 @@
 """What the record of executed commands costs: a loop of fork and exec, and one that does some work, with and without it.
 
-`python bench/exec_record.py [--rounds N]`, as root or not. Prints seconds per loop, microseconds per command and the ratio;
-both runs are taken in turn in the same process, the fastest of each counts.
+`python bench/exec_record.py [--json] [--rounds N]`, as root or not. Prints seconds per loop, microseconds per command and the
+ratio; both runs are taken in turn in the same process, the fastest of each counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import subprocess
 import sys
 import tempfile
@@ -54,7 +55,9 @@ async def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--json", action="store_true", help="one JSON list instead of a table")
+    options = parser.parse_args()
+    rounds, as_json = options.rounds, options.json
     with tempfile.TemporaryDirectory() as folder:
         client, process = await a_runner(folder)
         recording = await client.record()
@@ -62,7 +65,9 @@ async def main() -> None:
             sys.exit(f"no record here: {recording.why}")
         seen = [0]
         reader = asyncio.create_task(count(recording, seen))
-        print(f"{'loop':<24} {'commands':>8} {'without':>9} {'with':>9} {'per command':>12} {'ratio':>6}")
+        rows = []
+        if not as_json:
+            print(f"{'loop':<24} {'commands':>8} {'without':>9} {'with':>9} {'per command':>12} {'ratio':>6}")
         for name, script in LOOPS.items():
             n = COUNTS[name]
             without, with_record = [], []
@@ -70,9 +75,13 @@ async def main() -> None:
                 without.append(await timed(client, script.format(n=n), recorded=False))
                 with_record.append(await timed(client, script.format(n=n), recorded=True))
             fast, slow = min(without), min(with_record)
+            ours, baseline = round(slow / n * 1e6), round(fast / n * 1e6)
+            rows.append({"name": name, "unit": "us", "ours": ours, "baseline": baseline, "ratio": round(slow / fast, 2)})
+            if as_json:
+                continue
             print(f"{name:<24} {n:>8} {fast:>8.3f}s {slow:>8.3f}s {(slow - fast) / n * 1e6:>9.0f} us {slow / fast:>6.2f}")
         await client.settle_record()
-        print(f"{seen[0]} commands were recorded")
+        print(json.dumps(rows) if as_json else f"{seen[0]} commands were recorded")
         reader.cancel()
         await client.close()
         process.wait()
