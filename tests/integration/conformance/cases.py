@@ -57,16 +57,18 @@ class Case:
     body: Callable[[Driver, Begin], Awaitable[None]]
     quick: bool
     proves: frozenset[str] = field(default_factory=frozenset)
-    """Kinds of events the case has seen in the ledger when it passes: what the capability matrix counts."""
+    """Kinds of events that are in the ledger when it passes."""
+    shows: tuple[str, ...] = ()
+    """What the capability matrix counts: kinds the session writes when it hears what the case has heard, and abilities."""
 
 
 CASES: dict[str, Case] = {}
 
 
-def case(title: str, *, quick: bool = False, proves: tuple[str, ...] = ()) -> Callable[[Any], Any]:
+def case(title: str, *, quick: bool = False, proves: tuple[str, ...] = (), shows: tuple[str, ...] = ()) -> Callable[[Any], Any]:
     def add(body: Callable[[Driver, Begin], Awaitable[None]]) -> Callable[[Driver, Begin], Awaitable[None]]:
         name = body.__name__
-        CASES[name] = Case(name, title, body, quick, frozenset(proves))
+        CASES[name] = Case(name, title, body, quick, frozenset(proves), shows)
         return body
 
     return add
@@ -91,7 +93,12 @@ async def nothing_left(bench: Bench) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------------- talk
-@case("text turn", quick=True, proves=("agent_start", "agent_message", "model_request", "model_reply", "agent_exit"))
+@case(
+    "text turn",
+    quick=True,
+    proves=("agent_start", "agent_message", "model_request", "model_reply", "agent_exit"),
+    shows=("agent_message", "yield"),
+)
 async def text_turn(driver: Driver, begin: Begin) -> None:
     bench = await begin(steps(DONE))
     assert await bench.say("Say that you are done.") == Yield("yielded", "")
@@ -110,7 +117,7 @@ async def text_turn(driver: Driver, begin: Begin) -> None:
     await nothing_left(bench)
 
 
-@case("tool", quick=True, proves=("tool_call", "tool_result"))
+@case("tool", quick=True, proves=("tool_call", "tool_result"), shows=("tool_call", "tool_result", "visible_notes"))
 async def tool(driver: Driver, begin: Begin) -> None:
     command = "echo port=80 > made.conf; cat made.conf; env"
     bench = await begin(steps({"run": command, "say": "I make it."}, DONE))
@@ -132,7 +139,7 @@ async def tool(driver: Driver, begin: Begin) -> None:
     assert await bench.commands() == []
 
 
-@case("question", quick=True)
+@case("question", quick=True, shows=("agent_question",))
 async def question(driver: Driver, begin: Begin) -> None:
     bench = await begin(steps({"ask": {"question": "Which colour?", "options": ["Blue", "Red"]}}, CLAIM), mode="COLLAB")
     await bench.adapter.send("Paint it.")
@@ -165,7 +172,7 @@ async def _asks(driver: Driver, begin: Begin) -> tuple[Bench, PermissionRequest]
     return bench, request
 
 
-@case("permission allowed", quick=True, proves=("tool_call", "tool_result"))
+@case("permission allowed", quick=True, proves=("tool_call", "tool_result"), shows=("permission_request",))
 async def permission_allowed(driver: Driver, begin: Begin) -> None:
     bench, request = await _asks(driver, begin)
     await bench.adapter.answer(request.request_id, "allow")
@@ -197,7 +204,7 @@ async def permission_policy(driver: Driver, begin: Begin) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- mid-turn, interrupt
-@case("message mid-turn", quick=True)
+@case("message mid-turn", quick=True, shows=("mid_turn_message",))
 async def message_mid_turn(driver: Driver, begin: Begin) -> None:
     bench = await begin(steps({"run": "while [ ! -e go ]; do sleep 0.02; done"}, DONE))
     await bench.adapter.send("Wait for it.")
@@ -246,7 +253,7 @@ async def _interrupted(driver: Driver, begin: Begin) -> Bench:
     return bench
 
 
-@case("interrupt", quick=True, proves=("interrupt", "tool_call"))
+@case("interrupt", quick=True, proves=("interrupt", "tool_call"), shows=("interrupt",))
 async def interrupt(driver: Driver, begin: Begin) -> None:
     bench = await _interrupted(driver, begin)
     assert bench.accepted == 1
