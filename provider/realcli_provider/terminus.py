@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any
 
 from realcli_provider.conversation import Part, Reply, Request
@@ -73,7 +74,7 @@ def text_of(request: Request, answer: Answer) -> str:
         return answer.raw
     commands = [{"keystrokes": f"{command}\n", "duration": answer.duration} for command in keystrokes(answer)]
     acts = bool(commands)
-    question = answer.ask.question if answer.ask else None
+    question = "\n".join([answer.ask.question, *(f"- {option}" for option in answer.ask.options)]) if answer.ask else None
     to_user = question or (answer.say if not acts else None)
     complete = answer.done if answer.done is not None else bool(to_user) and not (request.channel and to_user)
     made: dict[str, Any] = {
@@ -90,4 +91,5 @@ def text_of(request: Request, answer: Answer) -> str:
 
 def keystrokes(answer: Answer) -> list[str]:
     """What is typed, without the last newline."""
-    return [*as_list(answer.run), *([write_command(answer.write)] if answer.write else [])]
+    commands = [f"sh -c {shlex.quote(command)} &" if answer.background else command for command in as_list(answer.run)]
+    return [*commands, *([write_command(answer.write)] if answer.write else [])]

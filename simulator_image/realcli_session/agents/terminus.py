@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
 from realcli.api.plan import Deviation
 from realcli.api.sweep import Mode
+from realcli.api.trial import Tokens
 from realcli.ledger import events as ledger
 from realcli.wire.protocol import ErrorCode
 from realcli_session.agents import own_setup, terminus_launch, terminus_wording
@@ -28,10 +29,11 @@ from realcli_session.agents.port import (
     Text,
     ToolCall,
     ToolResult,
+    Usage,
     Withdrawn,
     Yield,
 )
-from realcli_session.agents.terminus_chat import ChatClient, ChatFailed
+from realcli_session.agents.terminus_chat import ChatClient, ChatFailed, Message, Reply
 from realcli_session.agents.terminus_loop import Asked, Loop, Talk
 from realcli_session.agents.terminus_parser import Keys, Parsed
 from realcli_session.agents.terminus_tmux import TerminalLost, Tmux
@@ -72,6 +74,7 @@ class Terminus2:
         self._question: str | None = None
         self._questions = 0
         self._lost = ""
+        self._used = Tokens()
         self._ended = asyncio.Event()
 
     @classmethod
@@ -104,7 +107,7 @@ class Terminus2:
         self._talk.channel = spec.mode == "COLLAB"
         self._chat = ChatClient(spec.base_url, spec.token, spec.model, spec.effort)
         note = terminus_launch.mcp_note(setup.mcp_servers, words) if setup is not None else ""
-        self._loop = Loop(self._chat.ask, tmux, words, self, self._talk, note=note)
+        self._loop = Loop(self._ask, tmux, words, self, self._talk, note=note)
         if setup is not None:
             names = [server.name for server in setup.mcp_servers]
             record = ledger.AgentSetup(
@@ -150,7 +153,7 @@ class Terminus2:
                 self._put(Error("the shell itself did not stop and was replaced"))
         except TerminalLost as error:
             await self._give_up(error)
-            raise AgentUnresponsive(f"{self.program} cannot be interrupted: {error}") from error
+            raise AgentUnresponsive(f"{self.program} did not answer an interrupt: {error}") from error
         self._put(Yield("interrupted"))
 
     async def answer(
@@ -204,6 +207,19 @@ class Terminus2:
         self._put(ToolResult(call_id, False))
 
     # ---------------------------------------------------------------------------------------------------------------- inside
+    async def _ask(self, messages: Sequence[Message]) -> Reply:
+        assert self._chat is not None
+        reply = await self._chat.ask(messages)
+        self._used = Tokens(
+            input=self._used.input + (reply.prompt_tokens or 0), output=self._used.output + (reply.completion_tokens or 0)
+        )
+        return reply
+
+    def _tell_usage(self) -> None:
+        used, self._used = self._used, Tokens()
+        if used != Tokens():
+            self._put(Usage(used))
+
     async def _respond(self, loop: Loop) -> None:
         """One response. Whatever it ends with is the last thing it tells."""
         try:
@@ -220,6 +236,7 @@ class Terminus2:
             self._queue.put_nowait(error)
         else:
             self._work = None
+            self._tell_usage()
             if isinstance(outcome, Asked):
                 self._questions += 1
                 self._question = f"q{self._questions}"

@@ -82,7 +82,7 @@ class ChatClient:
                 raw = await _read(response)
                 status = response.status
         except (aiohttp.ClientError, OSError) as error:
-            raise ChatFailed(f"no answer from the gateway: {error or type(error).__name__}") from error
+            raise ChatFailed(f"no whole answer from the gateway: {error or type(error).__name__}") from error
         if status != 200:
             raise _failure(status, raw)
         return _reply(raw)

@@ -32,7 +32,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("loop and parser", "realcli", "it runs in the session, not in the task's container; a test compares the parsers"),
     Setting("api_base", "(per trial)", "every request goes through the session's gateway"),
     Setting("api_key", "(per trial)", "a token of this attempt; the gateway alone holds the key"),
-    Setting("retries", "0", "the gateway retries; the release sends a refused request up to nine times"),
+    Setting("retries", "0", "the gateway repeats what fails; the release sends any failed request up to nine times"),
     Setting("cache_control", "off", "the release marks messages for models named Claude; Chat Completions has no such marks"),
     Setting("token_counter", "provider", "lengths are the provider's counts, not those of the release's tokenizer tables"),
     Setting("max_input_tokens", "1000000", "the release's value for an unknown model; a refused length is handled as well"),

@@ -105,8 +105,10 @@ class Loop:
         self._model = Model(self._send, words, lambda: terminal.capture(False), limit)
         self._feedback = ""
         self._opening = True
+        self._confirming = False
         self._calls = 0
         self._call: str | None = None
+        self._typed = False  # since the last look at the screen
         self._outcome: tuple[str, str] | None = None  # of the last call, not shown to the model yet
 
     def cut(self) -> None:
@@ -116,7 +118,7 @@ class Loop:
 
     async def respond(self) -> Asked | Finished:
         """Work on what the user said until the next hand-over. Raises ChatFailed, TerminalLost."""
-        confirming = False
+        self._confirming = False
         self._opening = not self._model.history.entries
         prompt = self._observation(await self._output())
         while True:
@@ -135,13 +137,14 @@ class Loop:
                 return Asked(parsed.to_user)
             await self._press(parsed.commands)
             output = await self._output()
-            if parsed.complete and confirming and not self._talk.unread:
+            claimed = parsed.complete and not self._talk.unread  # a claim made before the newest message was read is none
+            if claimed and self._confirming:
                 return Finished()
-            if parsed.complete and not confirming:
+            if claimed:
                 prompt, self._feedback = self._words.say("confirm", output), ""
             else:
                 prompt = self._observation(output)
-            confirming = parsed.complete and not confirming
+            self._confirming = claimed
 
     # ---------------------------------------------------------------------------------------------------------------- prompts
     def _observation(self, output: str) -> str:
@@ -151,9 +154,9 @@ class Loop:
         return self._words.say("had_warnings", said, text) if said else text
 
     async def _output(self) -> str:
-        output = await self._screen.report()
-        if self._call is not None:
-            self._outcome = (self._call, output)
+        output, changed = await self._screen.report()
+        if self._call is not None and (self._typed or changed):
+            self._outcome, self._typed = (self._call, output), False
         return output
 
     def _asks(self, parsed: Parsed) -> bool:
@@ -173,6 +176,7 @@ class Loop:
             prompt = self._words.first_prompt(task + self._note, prompt, channel=self._talk.channel)
         else:
             prompt = "\n\n".join([*map(user_message, unread), prompt])
+        self._confirming = self._confirming and not unread
         answer = await self._model.query(prompt, task)
         self._opening = False
         del self._talk.unread[: len(unread)]
@@ -192,7 +196,7 @@ class Loop:
     async def _press(self, commands: tuple[Keys, ...]) -> None:
         if any(command.keystrokes for command in commands):
             self._calls += 1
-            self._call = f"call_{self._calls}"
+            self._call, self._typed = f"call_{self._calls}", True
             self._recorder.called(self._call, commands)
         for command in commands:
             begin = time.monotonic()

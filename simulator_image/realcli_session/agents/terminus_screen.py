@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from realcli_session.agents.terminus_wording import Wording
 
@@ -33,6 +34,13 @@ def new_content(before: str, now: str) -> str | None:
     return now[known.rfind("\n") :] if "\n" in known else now[now.index(known) :]
 
 
+class Report(NamedTuple):
+    """What the model is shown, and whether anything changed since it was shown last."""
+
+    text: str
+    changed: bool
+
+
 class Screen:
     """Remembers the terminal's history to tell what is new in it."""
 
@@ -41,13 +49,15 @@ class Screen:
         self._words = words
         self._before: str | None = None
 
-    async def report(self) -> str:
+    async def report(self) -> Report:
         """New output since the last report, or the visible screen where there is none or it cannot be told; limited in length."""
         before, self._before = self._before, await self._capture(True)
         new = None if before is None else new_content(before, self._before)
         if new is not None and new.strip():
-            return limited(self._words.say("new_output", new), self._words)
-        return limited(self._words.say("screen", await self._capture(False)), self._words)
+            text = self._words.say("new_output", new)
+        else:
+            text = self._words.say("screen", await self._capture(False))
+        return Report(limited(text, self._words), before is None or before.rstrip() != self._before.rstrip())
 
     def forget(self) -> None:
         """The terminal is another one now."""

@@ -29,8 +29,8 @@ _OWN_VARIABLES = ("LOCPATH", "TERMINFO")
 _SEND = f"tmux send-keys -t {SESSION} --"
 _GRACE = 0.2  # seconds a command has to end after C-c
 _STEP = 0.1
-_ROUNDS = 4
-_BUSY_TICKS = 5  # of CPU time in one step: the shell itself runs a loop
+_ROUNDS = 6
+_IDLE_TICKS = 1  # of CPU time in one step; more, or not asleep: the shell itself runs a loop
 
 
 class TerminalLost(Exception):
@@ -59,6 +59,7 @@ class _Stat:
     group: int
     foreground: int
     ticks: int
+    sleeps: bool
 
 
 class Tmux:
@@ -136,7 +137,7 @@ class Tmux:
                     await self._runner.signal_pid(process.pid, signal.SIGKILL, start_ticks=process.start_ticks)
             await asyncio.sleep(_STEP)
             now = await self._stat(shell)
-            quiet = now.foreground == now.group and now.ticks - before.ticks < _BUSY_TICKS
+            quiet = now.foreground == now.group and now.sleeps and now.ticks - before.ticks <= _IDLE_TICKS
             before, idle = now, idle + 1 if quiet else 0
             if idle == 2:
                 return False
@@ -231,7 +232,8 @@ class Tmux:
         try:
             text = (await self._runner.get_file(f"/proc/{pid}/stat", limit=4096)).decode("ascii", "replace")
             fields = text[text.rindex(")") + 2 :].split()
-            return _Stat(group=int(fields[2]), foreground=int(fields[5]), ticks=int(fields[11]) + int(fields[12]))
+            ticks = int(fields[11]) + int(fields[12])
+            return _Stat(group=int(fields[2]), foreground=int(fields[5]), ticks=ticks, sleeps=fields[0] == "S")
         except (RunnerError, ValueError, IndexError) as error:
             raise TerminalLost(f"the shell is gone: {error}") from error
 

@@ -50,7 +50,7 @@ async def test_a_command_and_the_claim(stand: StartStand) -> None:
     assert tool_kinds(run) == [
         *("model_request", "model_reply", "agent_message", "agent_message", "tool_call"),
         *("model_request", "file_read", "model_reply", "tool_result", "agent_message", "agent_message"),
-        *("model_request", "model_reply", "tool_result", "agent_message", "agent_message"),
+        *("model_request", "model_reply", "agent_message", "agent_message"),  # the screen shows nothing new
     ]
     assert [(e.turn, e.data["field"]) for e in run.events if e.kind == "agent_message"][:3] == [
         (1, "analysis"),
@@ -64,7 +64,7 @@ async def test_a_command_and_the_claim(stand: StartStand) -> None:
         "input": {"command": "echo port=80 > made.conf; cat made.conf; env\n", "durations": [0.3]},
     }
     results = [(event.turn, event.data["callId"]) for event in run.events if event.kind == "tool_result"]
-    assert results == [(2, "call_1"), (3, "call_1")]
+    assert results == [(2, "call_1")]
     seen = run.of("tool_result")[0]["text"]
     assert seen.startswith("New Terminal Output:")
     assert f"HOME={run.spec.home}" in seen
@@ -84,6 +84,19 @@ async def test_a_command_and_the_claim(stand: StartStand) -> None:
     assert await run.commands() == []
     (started,) = run.of("agent_start")
     assert (started["program"], started["argv"][-1], len(started["binarySha256"])) == ("terminus-2", "-D", 64)
+
+
+async def test_what_comes_while_it_waits_is_a_result_too(stand: StartStand) -> None:
+    slow = reply("until [ -e go ]; do sleep 0.05; done; echo came\n", wait=0.3)
+    run = await stand(slow, reply("", wait=0.3), reply("", wait=1.0), DONE)
+    await run.adapter.send("Wait.")
+    await run.next(ToolResult)
+    await run.provider.arrived.get()
+    (run.work / "go").touch()
+    await run.next(Yield)
+    results = [(event.data["callId"], "\ncame" in event.data["text"]) for event in run.events if event.kind == "tool_result"]
+    assert results == [("call_1", False), ("call_1", True)]
+    assert len(run.of("tool_call")) == 1
 
 
 async def test_the_claim_has_to_be_made_twice_in_a_row(stand: StartStand) -> None:
