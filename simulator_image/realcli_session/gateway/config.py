@@ -82,6 +82,8 @@ class GatewayConfig:
         )
         if not self.key.isascii() or any(c.isspace() for c in self.key) or not self.key:
             raise ValueError("the provider key is empty or holds characters that no HTTP header may hold; check the Secret")
+        if self.budget_usd is not None and self.prices is None:
+            raise ValueError("a budget without prices cannot be counted; give models[].prices")
 
 
 def check_endpoint(url: str, *, insecure_http: bool, cluster_domain: str = "cluster.local", allow_loopback: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
@@ -20,7 +21,7 @@ from realcli_session.gateway.cost import Account
 from realcli_session.gateway.dialects import dialect_of
 from realcli_session.gateway.dialects.base import Route
 from realcli_session.gateway.exchange import Exchange, Ledgered, ModelCheck
-from realcli_session.gateway.listening import listen
+from realcli_session.gateway.listening import Door
 from realcli_session.gateway.port import AcceptedHook, Clock, EventSink, PlainAnswer, ProviderFailure, SystemClock
 from realcli_session.gateway.record import Recorder, clean
 from realcli_session.gateway.turns import TurnCounter
@@ -28,7 +29,11 @@ from realcli_session.gateway.upstream import Upstream
 from realcli_session.gateway.waits import WaitMeter
 from realcli_session.gateway.witness import Witness
 
-MAX_HEADER = 16_384  # bytes of one header line; the number of lines is bounded by the HTTP parser
+MAX_HEADER = 8_190  # bytes of one header line
+MAX_HEADERS = 64  # programs send two dozen
+
+_QUIET = logging.getLogger(f"{__name__}.http")
+_QUIET.setLevel(logging.CRITICAL)  # an agent's malformed requests; it could fill the log with them
 
 
 class Gateway:
@@ -57,6 +62,7 @@ class Gateway:
         self._refuse: str | None = None
         self._runner: web.AppRunner | None = None
         self._listener: asyncio.Server | None = None
+        self._door = Door()
         self._port = config.port
         self._hooks: set[asyncio.Task[None]] = set()
         self._shared = Ledgered(
@@ -147,15 +153,17 @@ class Gateway:
             handler_cancellation=True,  # an agent that hangs up ends its request with the provider
             auto_decompress=False,  # a few compressed bytes must not become many
             access_log=None,
+            logger=_QUIET,
             keepalive_timeout=3600.0,
             shutdown_timeout=0.1,
             max_line_size=MAX_HEADER,
             max_field_size=MAX_HEADER,
+            max_headers=MAX_HEADERS,
         )
         await self._runner.setup()
         if self._runner.server is None:
             raise RuntimeError("the runner was set up and has no server")
-        self._listener = await listen(self._runner.server, self._config.host, self._config.port)
+        self._listener = await self._door.listen(self._runner.server, self._config.host, self._config.port)
         self._port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
@@ -188,7 +196,8 @@ class Gateway:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
-            return await self._admit(request)
+            with self._door.answering(request):
+                return await self._admit(request)
         except (asyncio.CancelledError, ConnectionError):
             raise  # the agent hung up
         except Exception as error:

@@ -23,7 +23,7 @@ from realcli_session.gateway.allow import MAX_VALUES, BodyRefused, parse_body
 from realcli_session.gateway.config import RetryPolicy
 from realcli_session.gateway.keys import KeyFilter
 from realcli_session.gateway.retry import retry_after
-from tests.unit.gateway.rig import KEY, MODEL, MakeRig, Rig, drain, message, says, streams
+from tests.unit.gateway.rig import KEY, MODEL, MakeRig, Rig, drain, hangs, message, says, streams
 from tests.unit.gateway.wires import WIRES, Wire
 
 EACH = pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
@@ -104,6 +104,54 @@ async def test_connections_are_bounded(rig: MakeRig, monkeypatch: pytest.MonkeyP
         writer.close()
         await writer.wait_closed()
     assert await serves(made)
+
+
+async def test_requests_sent_ahead_are_not_read_while_one_is_answered(rig: MakeRig) -> None:
+    """aiohttp would read and keep 32 of them for each connection, heads of a megabyte included."""
+    go = asyncio.Event()
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        await go.wait()
+        return await streams(message())(request)
+
+    made = await rig(late)
+    port = int(made.origin.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = made.body()
+    head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: {made.gateway.token}\r\ncontent-length: {len(body)}\r\n\r\n"
+    writer.write(head.encode() + body)
+    await made.provider.arrived.get()
+    ahead = b"GET /x HTTP/1.1\r\nhost: x\r\n" + b"".join(b"x%d: %s\r\n" % (n, b"y" * 8000) for n in range(60)) + b"\r\n"
+    writer.write(ahead * 30)
+    (guard,) = made.gateway._door.guards.values()
+    async with asyncio.timeout(10):
+        while not guard._paused:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert len(guard._held) < 1 << 20
+    assert len(made.of("model_request")) == 1
+    go.set()
+    got = b""
+    async with asyncio.timeout(10):
+        while got.count(b"HTTP/1.1 400") < 30:
+            got += await reader.read(1 << 16)
+    assert got.startswith(b"HTTP/1.1 200")
+    assert [entry["refused"] for entry in made.of("model_request")[1:]] == ["path: GET /x"] * 30
+    writer.close()
+
+
+async def test_an_agent_that_hangs_up_after_sending_ahead_is_noticed(rig: MakeRig) -> None:
+    never = asyncio.Event()
+    made = await rig(hangs(never))
+    port = int(made.origin.rpartition(":")[2])
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = made.body()
+    head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: {made.gateway.token}\r\ncontent-length: {len(body)}\r\n\r\n"
+    writer.write(head.encode() + body + b"GET /x HTTP/1.1\r\nhost: x\r\n\r\n")
+    await made.provider.arrived.get()
+    writer.transport.abort()
+    (reply,) = await made.until("model_reply")
+    assert reply["aborted"] == "agent"
+    never.set()
 
 
 async def test_a_body_that_comes_too_slowly(rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
