@@ -51,7 +51,7 @@ class Printer:
     def _entry(self, entry: Entry) -> None:
         self._show(f"{entry.seq:5d} +{entry.seconds:.1f}s t{entry.turn}  {visible(entry.title)}")
         text, more = self._text(entry)
-        lines = text.split("\n") if text else []
+        lines = text.removesuffix("\n").split("\n") if text else []
         kept = lines if self._full else lines[:MAX_LINES]
         for line in kept:
             shown = visible(line)
