@@ -15,6 +15,7 @@ USER_FIELD = "message_to_user"
 _TASK = re.compile(r"Task Description:\n(.*?)\n+Current [Tt]erminal [Ss]tate:\n(.*)", re.DOTALL)
 _SCREEN = re.compile(r"^(?:New Terminal Output|Current Terminal Screen|Current terminal state):", re.MULTILINE)
 _PROMPT = re.compile(r"^(?:[\w.-]+@[\w.-]+:\S*|(?:ba)?sh-[\d.]+)[#$](?: |$)")
+_USER = re.compile(r"<user_message>\n?(.*?)\n?</user_message>", re.DOTALL)
 _CONFIRM = "Are you sure you want to mark the task as complete?"
 
 
@@ -31,9 +32,8 @@ def opening(text: str) -> Reply:
 
 def reply(text: str) -> Reply:
     """A later message: what the user said stands before the screen, behind a heading of its own."""
-    said = re.search(r"<user_message>\n?(.*?)\n?</user_message>", text, re.DOTALL)
-    rest = text if said is None else text[: said.start()] + text[said.end() :]
-    return Reply(result=_screen(rest), said=said[1].strip() if said else "")
+    said = [found.strip() for found in _USER.findall(text)]
+    return Reply(result=_screen(_USER.sub("", text)), said="\n\n".join(said))
 
 
 def _screen(text: str) -> str:
