@@ -91,6 +91,19 @@ def test_calls_of_every_kind(item: dict[str, Any], call: Called) -> None:
     assert dialect_of("responses").reader().feed(SseEvent("", data)) == [call]
 
 
+def test_calls_of_a_chat_server_that_numbers_none() -> None:
+    def piece(call_id: str | None, arguments: str) -> dict[str, Any]:
+        named = {} if call_id is None else {"id": call_id}
+        return named | {"function": {"name": "f" if call_id else None, "arguments": arguments}}
+
+    deltas = [[piece("a", '{"x"'), piece("b", "{}")], [piece("a", ": 1}")], [piece("c", '{"y"')], [piece(None, ": 2}")]]
+    reader = dialect_of("chat").reader()
+    for calls in deltas:
+        reader.feed(SseEvent("", json.dumps({"choices": [{"delta": {"tool_calls": calls}}]})))
+    done = SseEvent("", json.dumps({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}))
+    assert reader.feed(done) == [Called("a", "f", {"x": 1}), Called("b", "f", {}), Called("c", "f", {"y": 2})]
+
+
 USAGES: list[tuple[Wire, dict[str, Any], Tokens | None]] = [
     (CHAT, C_USAGE, USED),
     (CHAT, {"prompt_tokens": 5, "completion_tokens": 2}, Tokens(input=5, output=2)),

@@ -108,15 +108,23 @@ class ChatReply:
         for name, into in (("reasoning_content", self._reasoning), ("reasoning", self._reasoning), ("refusal", self._declined)):
             if isinstance(delta.get(name), str) and delta[name]:
                 into.append(delta[name])
-        for position, given in enumerate(list_of(delta.get("tool_calls"))):
+        for given in list_of(delta.get("tool_calls")):
             if not isinstance(given, dict):
                 continue
-            index = given.get("index", position)
-            call = self._calls.setdefault(index if isinstance(index, int) else position, _Call())
+            call = self._calls.setdefault(self._index(given), _Call())
             call.call_id = text_of(given.get("id")) or call.call_id
             function = mapping_of(given.get("function") or given.get("custom"))
             call.name = text_of(function.get("name")) or call.name
             call.arguments.append(text_of(function.get("arguments")) or text_of(function.get("input")) or "")
+
+    def _index(self, given: Mapping[str, Any]) -> int:
+        """Which call a piece belongs to. Servers that give no index give each call whole, or pieces after a first one with an id."""
+        index, call_id = given.get("index"), text_of(given.get("id"))
+        if isinstance(index, int):
+            return index
+        known = [number for number, call in self._calls.items() if call_id is not None and call.call_id == call_id]
+        new = call_id is not None or not self._calls
+        return known[0] if known else max(self._calls, default=-1) + (1 if new else 0)
 
     def _stopped(self, reason: object) -> None:
         self.stop_reason = text_of(reason) or self.stop_reason
