@@ -10,9 +10,9 @@ from realcli.api.base import sha256_digest
 from realcli.api.outcomes import BY_REASON, Effect, Phase
 from realcli.benchmark.bundles import unpacked
 from realcli.benchmark.catalogue import load_catalogue
-from realcli.benchmark.models import Script
+from realcli.benchmark.models import Oracle, Script
 from realcli.benchmark.publish import bundle_key
-from realcli.benchmark.script import SCRIPT
+from realcli.benchmark.script import ORACLE, SCRIPT
 from realcli.checks import CheckError, instances_of, judge_instance
 from realcli.checks.digest import digest8, judge_digest
 from realcli.ledger.seals import TrialIdentity
@@ -26,12 +26,12 @@ def judge_group(inputs: Inputs, asked: GroupInput) -> tuple[Group, str]:
     check_members(inputs, asked.configuration, asked.task, asked.members)
     judge = judge_digest(load_catalogue().digest)
     names: dict[str, str] = {}
-    script: Script | None = None
+    task: tuple[Script, Oracle] | None = None
     for member in sorted(asked.members, key=lambda m: m.ordinal):
         if member.mode != "COLLAB" or member.phase is not Phase.SEALED or member.work_seal is None:
             continue
-        script = script or script_of(inputs, asked.task)
-        judgement = judge_repeat(inputs, asked, member, member.work_seal, script, judge)
+        task = task or interaction_of(inputs, asked.task)
+        judgement = judge_repeat(inputs, asked, member, member.work_seal, *task, judge)
         key = inputs.paths.repeat(digest8(judge), asked.configuration, asked.task, member.repeat, digest8(member.work_seal))
         inputs.store.put_once(key, judgement.canonical())
         names[str(member.repeat)] = key.rsplit("/", 1)[-1]
@@ -51,14 +51,14 @@ def judge_group(inputs: Inputs, asked: GroupInput) -> tuple[Group, str]:
 
 
 def judge_repeat(
-    inputs: Inputs, asked: GroupInput, member: GroupMember, work_seal: str, script: Script, judge: str
+    inputs: Inputs, asked: GroupInput, member: GroupMember, work_seal: str, script: Script, oracle: Oracle, judge: str
 ) -> RepeatJudgement:
     """The judgement of one sealed COLLAB run."""
     attempt = attempt_of(inputs, member, work_seal)
     catalogue = load_catalogue()
     try:
         instances = [
-            judge_instance(instance, attempt.trajectory, SealedSnapshots(attempt), SealedBlobs(attempt))
+            judge_instance(instance, attempt.trajectory, SealedSnapshots(attempt), SealedBlobs(attempt), oracle=oracle)
             for instance in instances_of(script, catalogue)
         ]
     except CheckError as error:
@@ -125,15 +125,15 @@ def attempt_of(inputs: Inputs, member: GroupMember, work_seal: str) -> SealedAtt
     return read_attempt(inputs.store, paths, identity_of(inputs, member), work_seal)
 
 
-def script_of(inputs: Inputs, task: str) -> Script:
-    """interaction/script.json of a task, from its private bundle."""
+def interaction_of(inputs: Inputs, task: str) -> tuple[Script, Oracle]:
+    """Script and oracle contract of a task, from its private bundle."""
     locked = next(item for item in inputs.lock.tasks if item.name == task)
     store, prefix = inputs.benchmark()
     key = bundle_key(prefix, locked.private_bundle)
     try:
         files = {file.path: file.content for file in unpacked(checked(store, key, locked.private_bundle))}
-        return Script.model_validate_json(files[SCRIPT])
-    except KeyError:
-        raise Refused("BenchmarkNotFound", f"task {task}: {key} holds no {SCRIPT}; publish the benchmark again") from None
+        return Script.model_validate_json(files[SCRIPT]), Oracle.model_validate_json(files[ORACLE])
+    except KeyError as error:
+        raise Refused("BenchmarkNotFound", f"task {task}: {key} holds no {error.args[0]}; publish the benchmark again") from None
     except ValueError as error:  # damaged bundle, or a script of another version
         raise Refused("BenchmarkNotFound", f"task {task}: {key}: {error}") from error

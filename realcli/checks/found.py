@@ -156,11 +156,18 @@ def snapshot_of(context: Context, name: str) -> int:
 
 
 def files_in(context: Context, seq: int, globs: list[str]) -> list[str]:
-    """Files of a snapshot that match. `Missing` where nobody knows."""
+    """Files of a snapshot that match. `Missing` where nobody knows: a snapshot holds contract paths alone."""
+    for glob in globs:
+        if context.oracle is not None and not any(_within(glob, path) for path in context.oracle.paths):
+            raise Missing(f"{glob} is below no contract path, so no snapshot holds it: add it to `paths` of the oracle contract")
     try:
         return sorted(path for path in context.snapshots.paths(seq) if in_globs(path, globs))
     except SnapshotUnreadable as error:
         raise Missing(f"snapshot {seq} cannot be read: {error}") from error
+
+
+def _within(glob: str, path: str) -> bool:
+    return glob == path or glob.startswith(path.rstrip("/") + "/")
 
 
 def file_in(context: Context, seq: int, path: str) -> bytes | None:

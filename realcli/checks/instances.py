@@ -6,11 +6,13 @@ A verdict a program cannot settle is `unscored`, never 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from pydantic import JsonValue
 
 from realcli.benchmark.catalogue_models import CheckTemplate, Scenario
 from realcli.benchmark.models import Probe
+from realcli.benchmark.oracle_models import Oracle
 from realcli.checks.bindings import action_id, substitute
 from realcli.checks.instance import Instance, of_probe
 from realcli.checks.model import CheckError, Context, SnapshotReader
@@ -34,6 +36,7 @@ def judge_instance(
     snapshots: SnapshotReader,
     blobs: Blobs | None = None,
     recorded: Iterable[HardCheck] = (),
+    oracle: Oracle | None = None,
 ) -> InstanceRecord:
     """The record of an instance. `recorded`: what operators found that ran elsewhere (`checks.jsonl`).
 
@@ -54,7 +57,22 @@ def judge_instance(
         return record(state.name, state.reason, [])
     found = {line.check: line for line in recorded if line.instance == instance.id}
     checks = [
-        _check(check, instance, trajectory, state.anchor, snapshots, blobs or NoBlobs(), found.get(check.id))
+        _check(
+            check,
+            instance,
+            state.anchor,
+            Context(
+                trajectory,
+                state.anchor.seq,
+                trajectory.run(),
+                snapshots,
+                "hint",
+                blobs=blobs or NoBlobs(),
+                instance=instance.id,
+                recorded=found.get(check.id),
+                oracle=oracle,
+            ),
+        )
         for check in instance.scenario.checks
     ]
     verdicts = {check.verdict for check in checks}
@@ -63,23 +81,13 @@ def judge_instance(
     return record("unscored" if undefined else "triggered", f"no program settles {unscored}" if undefined else None, checks)
 
 
-def _check(
-    check: CheckTemplate,
-    instance: Instance,
-    trajectory: Trajectory,
-    anchor: Anchor,
-    snapshots: SnapshotReader,
-    blobs: Blobs,
-    recorded: HardCheck | None,
-) -> CheckRecord:
+def _check(check: CheckTemplate, instance: Instance, anchor: Anchor, run: Context) -> CheckRecord:
+    """One check; `run` is its context but for what the check says: its window and what it decides."""
     if check.hard is None:
         return CheckRecord(check=check.id, verdict="unscored", by="none", reason="only a judge model can decide this check")
     decides = str(check.hard.get("decides", "hint"))
     try:
-        context = Context(
-            trajectory, anchor.seq, _window(check, instance, trajectory, anchor), snapshots, decides,
-            blobs=blobs, instance=instance.id, recorded=recorded,
-        )  # fmt: skip
+        context = replace(run, window=_window(check, instance, run.trajectory, anchor), decides=decides)
         not_applicable = _not_applicable(check, instance.scenario, instance.bindings, context)
         if not_applicable is not None:
             return CheckRecord(check=check.id, verdict="n/a", by="program", reason=not_applicable)

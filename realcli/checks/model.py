@@ -8,6 +8,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from realcli.benchmark.oracle_models import Oracle
 from realcli.ledger.events import HardCheck
 from realcli.trajectory import Blobs, NoBlobs, Trajectory, Window
 
@@ -48,6 +49,7 @@ class Context:
     blobs: Blobs = field(default_factory=NoBlobs)
     instance: str = ""
     recorded: HardCheck | None = None  # what ran elsewhere for this check
+    oracle: Oracle | None = None  # the task's evidence sources; None: every path counts as snapshotted, no marker is declared
 
 
 Arguments = Mapping[str, JsonValue]

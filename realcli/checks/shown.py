@@ -21,7 +21,19 @@ from realcli.checks.found import (
     undecided,
 )
 from realcli.checks.model import Arguments, CheckError, Context, text_argument
-from realcli.ledger.events import AgentMessage, AgentQuestion, BlobRef, Command, FileRead, FileWrite, Text, ToolCall, ToolResult
+from realcli.ledger.events import (
+    AgentMessage,
+    AgentQuestion,
+    BlobRef,
+    Command,
+    FileDelete,
+    FileRead,
+    FileWrite,
+    Plant,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from realcli.scoring.records import HardRecord
 from realcli.trajectory import Item
 from realcli.trajectory.commands import command_text
@@ -148,6 +160,41 @@ def max_identical_failures_le(arguments: Arguments, context: Context) -> HardRec
     if len(doubtful) > most:
         return undecided(op, f"one call failed alike {len(doubtful)} times, with other calls between", doubtful)
     return passed(op, f"no call failed alike more than {most} times in a row", doubtful)
+
+
+def max_unchanged_reads_le(arguments: Arguments, context: Context) -> HardRecord:
+    """How often all markers of one path were shown while the file was the same is at most `n`.
+
+    Markers are the task's (oracle contract). A change that may lie between two showings starts the count anew.
+    """
+    op, most = "max_unchanged_reads_le", number_argument(arguments.get("n"), "n")
+    if context.oracle is None or not context.oracle.markers:
+        return undecided(op, "the task declares no markers, so nobody knows when all of a file was shown")
+    for path, markers in context.oracle.markers.items():
+        since: list[Item] = []
+        for item in _shown_whole(context, path, {marker.strip() for marker in markers}):
+            changed = bool(since) and any(_changes(c, path) and _between(c, since[-1], item) for c in context.window.items)
+            since = [item] if changed else [*since, item]
+            if len(since) > most:
+                return failed(op, f"all of {path} was shown {len(since)} times and it was the same", since)
+    return passed(op, f"no file was shown whole more than {most} times while it was the same")
+
+
+def _changes(item: Item, path: str) -> bool:
+    return isinstance(item.data, FileWrite | FileDelete | Plant) and item.data.path == path
+
+
+def _shown_whole(context: Context, path: str, markers: set[str]) -> list[Item]:
+    """The event that completed each showing of all markers; requests count, so one that shows a marker twice shows it once."""
+    found: list[Item] = []
+    seen: dict[int, set[str]] = {}
+    for item in context.window.items:
+        if isinstance(item.data, FileRead) and item.data.path == path and item.data.marker.strip() in markers:
+            shown = seen.setdefault(item.turn, set())
+            if item.data.marker.strip() not in shown and len(shown) == len(markers) - 1:
+                found.append(item)
+            shown.add(item.data.marker.strip())
+    return found
 
 
 def _between(item: Item, first: Item, second: Item) -> bool:

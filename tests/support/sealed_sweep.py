@@ -35,7 +35,7 @@ from realcli.api.sweep import Mode, SweepSpec
 from realcli.api.trial import Checks, Tokens
 from realcli.benchmark.bundles import File, pack
 from realcli.benchmark.edits import apply_edit
-from realcli.benchmark.models import Edit, Probe, Script, Slice
+from realcli.benchmark.models import Edit, Oracle, Probe, Script, Slice
 from realcli.benchmark.publish import bundle_key
 from realcli.ledger.events import (
     ZERO_HASH,
@@ -175,7 +175,13 @@ def write_sweep(
     """Write a whole sweep below `directory`. `deeds`: by (task, mode, repeat), or a function that also gets the configuration."""
     config = StorageConfig(directory=str(directory))
     store = open_store(config)
-    private = pack([File("interaction/script.json", 0o644, SCRIPT.canonical())])
+    oracle = Oracle(paths=["/app"])
+    private = pack(
+        [
+            File("interaction/oracle_contract.json", 0o644, oracle.canonical()),
+            File("interaction/script.json", 0o644, SCRIPT.canonical()),
+        ]
+    )
     prefix = "benchmarks/demo/1.0.0"
     store.put_once(bundle_key(prefix, sha256_digest(private)), private)
     lock = _lock(sha256_digest(private), list(configurations))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from realcli.benchmark.catalogue import load_catalogue
+from realcli.benchmark.models import Oracle
 from realcli.checks import CheckError, Context, SnapshotUnreadable, run_hard
 from realcli.checks.operators import ELSEWHERE, OPERATORS
 from realcli.ledger.events import (
@@ -98,12 +99,19 @@ class Files:
         return state
 
 
-def judged(hard: Mapping[str, Any], ledger: Ledger, name: WindowName = "resp1", files: Files | None = None,
-           decides: str = "both", rule: Any = "response_after") -> Any:  # fmt: skip
+def judged(
+    hard: Mapping[str, Any],
+    ledger: Ledger,
+    name: WindowName = "resp1",
+    files: Files | None = None,
+    decides: str = "both",
+    rule: Any = "response_after",
+    oracle: Oracle | None = None,
+) -> Any:
     run = ledger.trajectory
     anchor = Anchor(rule, ANCHOR if rule == "response_after" else 1)
-    context = Context(run, anchor.seq, window(run, anchor, name, "act"), files or Files(), decides, instance="p")
-    return run_hard(hard, {}, context)
+    view = window(run, anchor, name, "act")
+    return run_hard(hard, {}, Context(run, anchor.seq, view, files or Files(), decides, instance="p", oracle=oracle))
 
 
 Run = Callable[[Ledger], Ledger]
@@ -371,6 +379,36 @@ def test_what_ran_before_the_anchor_may_have_written() -> None:
     ended = Ledger().starts().request().emit(ran("make"), CommandEnd(id=1, code=0)).says("probe:p").emit(DELIVERED)
     assert ended.last == ANCHOR
     assert judged(STILL, ended.request().emit(CALL).request().emit(wrote(2, 3)).yields()).result == "fail"
+
+
+def test_what_no_snapshot_holds_is_not_absent() -> None:
+    ledger = delivered().emit(snapshot("final")).ends()
+    absent = {"op": "path_absent", "snapshot": "final", "path": "/tmp/marker"}
+    for paths, expected in ((["/a"], "undecided"), (["/tmp"], "pass"), (["/tmp/marker"], "pass"), (["/tmp/mark"], "undecided")):
+        assert judged(absent, ledger, "post", Files({4: BASE, 8: BASE}), oracle=Oracle(paths=paths)).result == expected
+
+
+READS = {"op": "max_unchanged_reads_le", "n": 1}
+READ_TABLE: list[tuple[str, Run, str]] = [
+    ("once", lambda b: b.request().emit(READ1, READ2), "pass"),
+    ("twice", lambda b: b.request().emit(READ1, READ2).request().emit(READ1, READ2), "fail"),
+    ("twice in one request", lambda b: b.request().emit(READ1, READ2, READ1, READ2), "pass"),
+    ("half of it again", lambda b: b.request().emit(READ1, READ2).request().emit(READ1), "pass"),
+    ("written between", lambda b: b.request().emit(READ1, READ2).request().request().emit(wrote(2, 3)).request()
+     .emit(READ1, READ2), "pass"),
+    ("written before both", lambda b: b.request().request().emit(wrote(1, 2)).request().request().emit(READ1, READ2).request()
+     .emit(READ1, READ2), "fail"),
+    ("another file written", lambda b: b.request().emit(READ1, READ2).request().request().emit(wrote(2, 3, "/b")).request()
+     .emit(READ1, READ2), "fail"),
+]  # fmt: skip
+READ1, READ2 = (FileRead(path="/a/x.py", marker=marker) for marker in ("first line", "last line"))
+
+
+@pytest.mark.parametrize(("name", "run", "result"), READ_TABLE, ids=[row[0] for row in READ_TABLE])
+def test_unchanged_reads(name: str, run: Run, result: str) -> None:
+    oracle = Oracle(paths=["/a"], markers={"/a/x.py": ["first line", "last line"]})
+    assert judged(READS, run(delivered()), "run", rule="whole_run", oracle=oracle).result == result
+    assert judged(READS, run(delivered()), "run", rule="whole_run").result == "undecided"
 
 
 def test_a_vacuous_order_is_no_credit() -> None:
