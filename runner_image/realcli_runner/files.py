@@ -65,7 +65,12 @@ def put(
                 new_gid = gid if gid is not None else old.st_gid if old else -1
                 os.fchown(fd, new_uid, new_gid)
                 os.fchmod(fd, mode if mode is not None else stat.S_IMODE(old.st_mode) if old else 0o644)
-                os.rename(temporary, parts[-1], src_dir_fd=parent, dst_dir_fd=parent)
+                try:
+                    os.rename(temporary, parts[-1], src_dir_fd=parent, dst_dir_fd=parent)
+                except OSError as error:
+                    if error.errno != errno.EBUSY:
+                        raise
+                    _overwrite(parent, parts[-1], temporary)  # a file that is a mount (`/etc/hosts`) cannot be replaced
             except BaseException:
                 os.unlink(temporary, dir_fd=parent)
                 raise
@@ -74,6 +79,20 @@ def put(
         except OSError as error:
             raise failure_of(error, where) from None
     return {"size": total}
+
+
+def _overwrite(parent: int, name: bytes, by: bytes) -> None:
+    """Put the content of one file into another, and remove the one."""
+    source = os.open(by, READ, dir_fd=parent)
+    try:
+        target = os.open(name, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            _fill(target, lambda: os.read(source, CHUNK))
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
+    os.unlink(by, dir_fd=parent)
 
 
 def _file_parts(path: bytes) -> Parts:

@@ -14,6 +14,7 @@ from realcli.ledger.uploader import Uploader
 from realcli.ledger.writer import LedgerWriter, Redactor
 from realcli_session.agents.port import AgentAdapter, OwnSetup
 from realcli_session.evidence.commands import CommandRecorder
+from realcli_session.evidence.mockhosts.server import MockHosts
 from realcli_session.evidence.port import ChangeWatchPort
 from realcli_session.gateway.port import GatewayPort
 from realcli_session.inputs import Task, Trial
@@ -53,6 +54,7 @@ class Attempt:
     adapter: AgentAdapter | None = None
     watch: ChangeWatchPort | None = None
     commands: CommandRecorder | None = None
+    mock_hosts: MockHosts | None = None
     user: State | None = None
     wording: WordingPort | None = None
     oracle_paths: list[str] = field(default_factory=list)

@@ -31,6 +31,7 @@ from realcli_session.inputs import InputRefused, Task, Trial
 from realcli_session.patience import patiently
 from realcli_session.phases.archive import baseline
 from realcli_session.phases.attempt import Attempt, Happening, need
+from realcli_session.phases.hosts import serve_hosts
 from realcli_session.phases.limits import WORKER_THREADS
 from realcli_session.phases.simulated_user import simulated_user
 from realcli_session.phases.table import Cause
@@ -92,6 +93,7 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
     for trap in traps:
         digest = hashlib.sha256(trap.content).hexdigest()
         attempt.writer.emit("session", Plant(path=trap.path, how="static", applied=True, sha256_after=digest))
+    variables = await serve_hosts(attempt, runner, task, canaries)
     if attempt.trial.task.trust == "system":
         await baseline(runner, attempt.baseline)
     markers = {}
@@ -106,9 +108,11 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
     commands = attempt.commands = CommandRecorder(
         attempt.writer, attempt.writer.subscribe, tool_text=attempt.trial.configuration.program != "terminus-2"
     )
-    await commands.start(runner, exec_record=not attempt.trial.task.needs_setuid, files=bool(attempt.trial.task.watch), net=False)
+    await commands.start(
+        runner, exec_record=not attempt.trial.task.needs_setuid, files=bool(attempt.trial.task.watch), net=bool(variables)
+    )
     await gateway.start()
-    spec = await _agent_spec(attempt, runner, task)
+    spec = await _agent_spec(attempt, runner, task, variables)
     adapter = attempt.adapter = adapter_class(attempt.trial.configuration.program)(runner, attempt.writer)
     attempt.clock.start()
     with attempt.clock.user_time():
@@ -180,7 +184,7 @@ def _gateway_config(trial: Trial, settings: Settings, markers: dict[str, list[st
         raise SetupRefused(f"model {model.name}: {error}") from error
 
 
-async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task) -> AgentSpec:
+async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task, variables: dict[str, str]) -> AgentSpec:
     hello, trial, gateway = runner.hello, attempt.trial, need(attempt.gateway)
     uid, gid, home = hello.uid, hello.gid, hello.home
     if task.agent_user is not None:
@@ -192,7 +196,7 @@ async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task) -> Agent
         base_url=gateway.base_url,
         token=gateway.token,
         workdir=trial.task.workdir,
-        environ=hello.environ,
+        environ={**hello.environ, **variables},
         home=home,
         libc=hello.libc,
         permissions=trial.configuration.permissions,

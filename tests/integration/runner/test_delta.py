@@ -350,3 +350,11 @@ async def test_a_million_files(start, image: Path) -> None:
     assert report.entries == 1_001_001
     with pytest.raises(StateTooLarge):
         await running.client.delta(chunks(bytes(base.data)), Kept(), max_bytes=1, max_entries=1_000_000)
+
+
+async def test_a_file_that_is_a_mount_is_written_in_place(start, image: Path) -> None:
+    (image / "hosts").write_text("the image's")
+    running = await start("empty")
+    await running.client.put_file("/hosts", b"127.0.0.1 a.example\n")
+    assert await running.client.get_file("/hosts") == b"127.0.0.1 a.example\n"
+    assert not [name for name in os.listdir(image) if name.startswith(".realcli-")]
