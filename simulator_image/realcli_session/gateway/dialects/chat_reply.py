@@ -118,7 +118,7 @@ class ChatReply:
             call.arguments.append(text_of(function.get("arguments")) or text_of(function.get("input")) or "")
 
     def _index(self, given: Mapping[str, Any]) -> int:
-        """Which call a piece belongs to. Servers that give no index give each call whole, or pieces after a first one with an id."""
+        """Which call a piece belongs to: its index; without one its id, or the last call."""
         index, call_id = given.get("index"), text_of(given.get("id"))
         if isinstance(index, int):
             return index
