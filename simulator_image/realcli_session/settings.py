@@ -77,6 +77,12 @@ class Settings:
         )
 
 
+def storage_secrets(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The secret parts of the storage credentials: an error message may repeat them, no file of ours may."""
+    names = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    return [value for name in names if (value := environ.get(name))]
+
+
 def _number(environ: Mapping[str, str], name: str, default: int) -> int:
     text = environ.get(name)
     if text is None:

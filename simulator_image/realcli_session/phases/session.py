@@ -36,7 +36,7 @@ from realcli_session.phases.working import WorkingClock, wait_for_limit
 from realcli_session.release import SocketUse
 from realcli_session.runner.errors import RunnerError, RunnerLost, StateTooLarge
 from realcli_session.runner.listener import Listener
-from realcli_session.settings import Settings
+from realcli_session.settings import Settings, storage_secrets
 from realcli_session.termination import shorten
 
 
@@ -49,7 +49,7 @@ async def run_work(
         lock = read_lock(store, root, lock_digest)
         trial = trial_of(lock, root, lock_digest, ordinal, attempt)
         before = next(iter(store.list(f"{trial.paths.root}/")), None)
-        secrets = [*_keys(settings), *secret_values(trial.configuration, settings.setup_secrets)]
+        secrets = [*_keys(settings), *secret_values(trial.configuration, settings.setup_secrets), *storage_secrets()]
     except InputRefused as error:
         return _invalid("ConfigurationError", str(error), settings)
     except (StorageUnavailable, StorageRefused) as error:

@@ -14,7 +14,7 @@ from realcli.api.termination import Result, Termination, parse_termination
 from realcli.storage.port import StorageUnavailable
 from realcli_session import patience
 from realcli_session.patience import patiently
-from realcli_session.settings import Settings
+from realcli_session.settings import Settings, storage_secrets
 from realcli_session.termination import MAX_MESSAGE, report, shorten
 from realcli_session.verify.tests import tests_archive as archive_of_tests
 
@@ -80,6 +80,11 @@ class Flaky:
         if self.calls <= self.failures:
             raise StorageUnavailable("away")
         return "here"
+
+
+def test_storage_credentials_are_secrets() -> None:
+    environ = {"AWS_ACCESS_KEY_ID": "public", "AWS_SECRET_ACCESS_KEY": "secret-of-storage", "AWS_SESSION_TOKEN": ""}
+    assert storage_secrets(environ) == ["secret-of-storage"]
 
 
 async def test_storage_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
