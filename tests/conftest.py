@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -150,8 +151,10 @@ def _wait_ready(server: S3Server, log: Path) -> None:
     deadline = time.monotonic() + 60
     while True:
         try:
-            bucket = server.new_bucket()
-            server.client().put_object(Bucket=bucket, Key="ready", Body=b"1")
+            client = server.client()
+            with contextlib.suppress(client.exceptions.BucketAlreadyExists, client.exceptions.BucketAlreadyOwnedByYou):
+                client.create_bucket(Bucket="ready")  # one for all tries and starts: each bucket takes volumes of its own
+            client.put_object(Bucket="ready", Key="ready", Body=b"1")
             return
         except (ClientError, BotoCoreError) as error:
             if server.process.poll() is not None or time.monotonic() > deadline:

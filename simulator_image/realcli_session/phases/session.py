@@ -18,9 +18,10 @@ from realcli.ledger.follow import Follower
 from realcli.ledger.uploader import Uploader
 from realcli.ledger.writer import LedgerWriter, Redactor
 from realcli.storage.opening import open_store
-from realcli.storage.port import ObjectStore, StorageConfig, StorageError, StorageRefused, StorageUnavailable
+from realcli.storage.port import ObjectInfo, ObjectStore, StorageConfig, StorageError, StorageRefused, StorageUnavailable
 from realcli_session.agents.port import AgentUnresponsive
 from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_lock, trial_of
+from realcli_session.patience import patiently
 from realcli_session.phases import setup
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.collab import collab_work
@@ -45,10 +46,13 @@ async def run_work(
 ) -> Termination:
     """One attempt, from the lock to its termination message."""
     store = open_store(config)
+
+    def read() -> tuple[Trial, ObjectInfo | None]:
+        trial = trial_of(read_lock(store, root, lock_digest), root, lock_digest, ordinal, attempt)
+        return trial, next(iter(store.list(f"{trial.paths.root}/")), None)
+
     try:
-        lock = read_lock(store, root, lock_digest)
-        trial = trial_of(lock, root, lock_digest, ordinal, attempt)
-        before = next(iter(store.list(f"{trial.paths.root}/")), None)
+        trial, before = await patiently(read, settings.storage_patience)
         secrets = [*_keys(settings), *secret_values(trial.configuration, settings.setup_secrets), *storage_secrets()]
     except InputRefused as error:
         return _invalid("ConfigurationError", str(error), settings)

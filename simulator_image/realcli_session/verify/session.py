@@ -66,13 +66,16 @@ async def run_verify(
 ) -> Termination:
     """One verify, from the lock to its termination message."""
     store = open_store(config)
-    try:
-        lock = read_lock(store, root, lock_digest)
-        trial = trial_of(lock, root, lock_digest, ordinal, attempt)
+
+    def read() -> tuple[Trial, WorkSeal, str, tuple[VerifySeal, str] | None]:
+        trial = trial_of(read_lock(store, root, lock_digest), root, lock_digest, ordinal, attempt)
         sealed, digest = read_work_seal(store, trial, work_seal)
+        return trial, sealed, digest, earlier_verdict(store, trial, digest) if sealed.valid else None
+
+    try:
+        trial, sealed, digest, earlier = await patiently(read, settings.storage_patience)
         if not sealed.valid:
             return _message(settings, Result.WORK_INVALID, sealed, digest, reason=sealed.reason)
-        earlier = earlier_verdict(store, trial, digest)
         if earlier is not None:
             return _verdict(settings, sealed, digest, *earlier)
         session = VerifySession(config, settings, store, trial, sealed, digest, verify)
