@@ -175,4 +175,5 @@ def _place(what: str, endpoint: str | None, namespace: str | None) -> Place:
     uri = status.get("ledgerURI")
     if not uri:
         raise UserError(f"trial {what} has no ledger yet (phase {status.get('phase', 'Pending')})")
+    uri = str(uri).removesuffix("/ledger")  # the attempt: its seal lies beside
     return place_of_uri(uri, endpoint)._replace(anchor=status.get("workSealDigest"), verdict_anchor=status.get("sealDigest"))

@@ -233,11 +233,11 @@ def _containers(
     elif engine(isolation) is None:
         raise UserError(f"--isolation {isolation}: {isolation} is not installed or does not answer (`{isolation} info`)")
     show(f"isolation: {chosen}. It {LESS}")
-    tools, program = toolkit(toolkit_dir), agent_folder(agent, agent_dir)
     if chosen is not Isolation.CHROOT:
         if root is not None:
             raise UserError(f"--root is for --isolation chroot; with {chosen} give --image, or let it use its own image {name}")
         ref = image_in(chosen, image, name)
+        tools, program = toolkit(toolkit_dir), agent_folder(agent, agent_dir)
         return lambda: EngineContainer(chosen, ref, tools, program, setuid)
     if root is not None:
         found_root = image_of_folder(root)
@@ -245,4 +245,5 @@ def _containers(
         found_root = image_of_archive(image if image is not None else archive_of_task(task, name))
     for note in found_root.notes:
         show(f"note: {note}")
+    tools, program = toolkit(toolkit_dir), agent_folder(agent, agent_dir)
     return lambda: chroot_container(found_root, tools, program, setuid=setuid)

@@ -1,0 +1,109 @@
+"""`realcli trial run` says what is missing, thing by thing; how an engine is asked; what is cached."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from realcli_cli.local import images, userns
+from realcli_cli.local.cache import discard, kept
+from realcli_cli.local.engine import EngineContainer
+from realcli_cli.local.sweep import Model
+from realcli_cli.main import UserError
+from realcli_cli.trial import app
+
+ROOT = Path(__file__).resolve().parents[3]
+TASK = ROOT / "benchmark/starter/tasks/site-settings"
+SCRIPT = ROOT / "provider/realcli_provider/demo.yaml"
+
+
+def refusal(*arguments: str) -> str:
+    """The error of a command line that is refused before anything runs."""
+    done = CliRunner().invoke(app, ["run", "--agent", "claude-code", "--mode", "EXEC", *arguments])
+    assert isinstance(done.exception, UserError), done.output
+    return str(done.exception)
+
+
+def test_a_task_that_is_none(tmp_path: Path) -> None:
+    assert "no task.toml" in refusal("--task", str(tmp_path), "--provider-script", str(SCRIPT))
+
+
+def test_two_roots(tmp_path: Path) -> None:
+    assert "take one" in refusal("--task", str(TASK), "--image", "a", "--root", "b")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_an_image_that_is_none(tmp_path: Path) -> None:
+    text = refusal("--task", str(TASK), "--image", str(tmp_path / "no.tar"), "--provider-script", str(SCRIPT))
+    assert "docker save" in text
+
+
+def test_without_any_engine_the_remedies_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match=r"--image FILE.*--root DIR"):
+        images.archive_of_task(TASK, "registry.example/x:1")
+
+
+def test_an_engine_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "docker info" in refusal("--task", str(TASK), "--isolation", "docker", "--provider-script", str(SCRIPT))
+
+
+def test_neither_root_nor_user_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(userns, "why_no_chroot", lambda: "namespaces cannot be made here")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(UserError, match=r"/etc/subuid; namespaces cannot be made here.*--isolation docker"):
+        userns.become_root()
+
+
+def test_the_engine_s_command_line_is_as_tight_as_a_pod(tmp_path: Path) -> None:
+    made = EngineContainer("podman", "img", tmp_path / "t", tmp_path / "a", folder=tmp_path)
+    line = made.command(60)
+    text = " ".join(line)
+    assert "--cap-drop ALL" in text
+    assert "--security-opt no-new-privileges" in text
+    assert f"{tmp_path / 't'}:/opt/realcli:ro" in text
+    assert line[line.index("--entrypoint") + 2] == "img"
+    assert "--no-exec-record" not in text
+    setuid = " ".join(EngineContainer("podman", "img", tmp_path, tmp_path, True, folder=tmp_path).command(60))
+    assert ("no-new-privileges" in setuid, "--no-exec-record" in setuid) == (False, True)
+
+
+@pytest.mark.parametrize("url", ["http://h:1", "http://h:1/", "http://h:1/v1"])
+def test_each_api_gets_its_own_base_url(url: str) -> None:
+    model = Model("m", url, "key")
+    assert model.endpoint("anthropic")["url"] == "http://h:1"
+    assert model.endpoint("chat")["url"] == "http://h:1/v1"
+
+
+def test_what_is_kept_is_made_once_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REALCLI_CACHE", str(tmp_path))
+
+    def broken(place: Path) -> None:
+        place.mkdir()
+        raise UserError("half way")
+
+    with pytest.raises(UserError, match="half way"):
+        kept("room", "thing", broken)
+    assert not (tmp_path / "room/thing").exists()
+    first = kept("room", "thing", lambda place: place.mkdir())
+    assert kept("room", "thing", broken) == first
+
+
+def test_discard_opens_what_was_closed_and_follows_no_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o755)
+    (outside / "kept").touch()
+    folder = tmp_path / "folder"
+    (folder / "closed/in").mkdir(parents=True)
+    (folder / "closed/way").symlink_to(outside)
+    (folder / "closed").chmod(0o000)
+    before = outside.stat().st_mode, tmp_path.stat().st_mode
+    discard(folder)
+    discard(folder)
+    assert not folder.exists()
+    assert (outside / "kept").exists()
+    assert (outside.stat().st_mode, tmp_path.stat().st_mode) == before
