@@ -325,3 +325,18 @@ async def test_chat_stream_that_never_says_done(rig: MakeRig) -> None:
     await made.ask(raw(CHAT.plain("go")))
     assert "aborted" not in made.of("model_reply")[0]
     assert (made.gateway.tokens, [m["text"] for m in made.of("agent_message")]) == (USED, ["x"])
+
+
+async def test_counting_tokens_is_no_turn(rig: MakeRig) -> None:
+    made = await rig(says(200, {"object": "response.input_tokens", "input_tokens": 42}), dialect="responses")
+    status, body = await made.ask(raw(RESPONSES.plain("go")), "/v1/responses/input_tokens")
+    assert (status, json.loads(body)["input_tokens"], made.provider.seen[0].path) == (200, 42, "/v1/responses/input_tokens")
+    assert (made.gateway.turns, made.of("model_request")[0]["counted"], made.gateway.usage_unknown) == (0, False, 0)
+
+
+async def test_a_base_url_of_another_form(rig: MakeRig) -> None:
+    """What stands before the API's own paths is the endpoint's, `/v1` or not."""
+    made = await rig(says(200, CHAT.whole()), dialect="chat")
+    other = await rig(dialect="chat", upstream=made.provider.url + "/openai/deployments/x/")
+    await other.ask(raw(CHAT.plain("go"), stream=False))
+    assert made.provider.seen[0].path == "/openai/deployments/x/chat/completions"

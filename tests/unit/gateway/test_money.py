@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from realcli.api.models import Prices
 from realcli.api.trial import Tokens
+from realcli_session.gateway.config import GatewayConfig
 from realcli_session.gateway.cost import Account, cost_of, guess
 from tests.unit.gateway.rig import MODEL, MakeRig, resets, says, streams
 from tests.unit.gateway.wires import CHAT, USED, WIRES, Wire
@@ -155,3 +156,8 @@ async def test_no_answer_at_all_is_unknown(rig: MakeRig) -> None:
     made = await rig(resets, prices=PRICES)
     await made.ask(made.body())
     assert (made.gateway.cost_usd, made.gateway.usage_unknown) == (None, 1)
+
+
+def test_a_budget_needs_prices() -> None:
+    with pytest.raises(ValueError, match=r"a budget without prices .* models\[\]\.prices"):
+        GatewayConfig(upstream="https://x", key="sk-12345678", model="m", turn_limit=1, budget_usd=Decimal(1))
