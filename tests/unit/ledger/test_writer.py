@@ -5,6 +5,7 @@ import json
 import re
 import resource
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from realcli.ledger import uploader as uploader_module
 from realcli.ledger.events import (
     EVENT,
     INLINE_TEXT,
@@ -28,6 +30,7 @@ from realcli.ledger.events import (
     ToolResult,
     UserMessage,
 )
+from realcli.ledger.follow import Follower
 from realcli.ledger.uploader import Uploader
 from realcli.ledger.writer import LedgerError, LedgerWriter, Redactor
 from realcli.storage import StorageUnavailable
@@ -272,6 +275,40 @@ async def test_who_writes_faster_than_storage_takes_has_to_wait(tmp_path: Path) 
     await uploader.drain(1.0)
     assert len(uploader.objects) == 4
     assert writer.written == 1200
+
+
+async def test_an_open_segment_goes_up_sooner_while_somebody_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploader_module, "FOLLOWED_SECONDS", 0.01)
+    store = LocalStore(tmp_path / "store")
+    follower = Follower(store, "following/1", look=0.0)
+    writer = LedgerWriter(tmp_path / "spool")
+    uploader = Uploader(writer, store, "attempt", interval=3600.0, follower=follower)
+    running = asyncio.create_task(uploader.run())
+    writer.emit("agent", AgentMessage(text="alone"))
+    looks = follower_looks(follower)
+    while next(looks) < 3:  # noqa: ASYNC110 it looks again and again, and uploads nothing
+        await asyncio.sleep(0.01)
+    assert uploader.objects == []
+    store.put_once("following/1/mark", b"")
+    async with asyncio.timeout(30):
+        while not uploader.objects:  # noqa: ASYNC110 the object is the only sign there is
+            await asyncio.sleep(0.01)
+    running.cancel()
+    writer.close()
+
+
+def follower_looks(follower: Follower) -> Iterator[int]:
+    """How often it has looked since the first call."""
+    count, followed = 0, follower.followed
+
+    def counted() -> bool:
+        nonlocal count
+        count += 1
+        return followed()
+
+    follower.followed = counted  # type: ignore[method-assign]
+    while True:
+        yield count
 
 
 class Gate(LocalStore):
