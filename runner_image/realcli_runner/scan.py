@@ -129,6 +129,7 @@ class Scan:
             "uid": facts.st_uid,
             "gid": facts.st_gid,
             "mtime_ns": facts.st_mtime_ns,
+            "ctime_ns": facts.st_ctime_ns,
             "sha256": digest,
             "link": link,
         }

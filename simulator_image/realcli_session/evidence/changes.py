@@ -1,8 +1,10 @@
 """Which watched files changed between which requests: pure, from one scan to the next (RealCLI 3, measuring.md 2.2).
 
-A scan runs after a request was forwarded, while the model thinks. What it finds differs from what the scan before it saw, so
-the change lies after the request that was the highest when that earlier scan began, and before the request that was the
-highest when this one ended. Windows of neighbouring scans may overlap; they never claim more than was seen.
+A scan runs after a request was forwarded, while the model thinks, and once more at each yield. What it finds differs from what
+the scan before it saw, so the change lies after the request that was the highest when that earlier scan began. It lies before
+the request that was the highest when this one ended, if the file's inode last changed before that request was accepted; else
+somebody wrote while the model was thinking (a background program), and it lies before the next one. Windows of neighbouring
+scans may overlap; they never claim more than was seen. A deletion leaves no time behind and is taken for the agent's last act.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from typing import Literal, NamedTuple
 
 from realcli_session.runner.port import ScanEntry, ScanResult
 
+TICK_NS = 10_000_000
+"""The kernel's times of files lag behind its clock by up to a tick (10 ms at 100 Hz)."""
 _NONE: Mapping[str, Known] = MappingProxyType({})
 
 
@@ -42,8 +46,12 @@ class ChangeTracker:
     known: Mapping[str, Known] = field(default_factory=lambda: _NONE)
     absent_since: int | None = None
 
-    def step(self, scan: ScanResult, *, began: int, ended: int | None) -> tuple[ChangeTracker, tuple[Change, ...]]:
+    def step(
+        self, scan: ScanResult, *, began: int, ended: int | None, accepted_ns: int | None = None
+    ) -> tuple[ChangeTracker, tuple[Change, ...]]:
         """Take a scan. `began`, `ended`: highest accepted request at its begin and end; `ended` None for the last scan.
+
+        `accepted_ns`: when request `ended` was accepted, by the machine's clock; None: it is not known, and nobody wrote since.
 
         An incomplete scan proves no absence: nothing counts as deleted by it, and until a scan was complete nothing counts as
         created.
@@ -56,9 +64,9 @@ class ChangeTracker:
             before = self.known.get(path)
             if before is None:
                 if self.absent_since is not None:
-                    changes.append(Change(path, "created", self.absent_since, ended, entry))
+                    changes.append(Change(path, "created", self.absent_since, _before(entry, ended, accepted_ns), entry))
             elif _differs(before.entry, entry):
-                changes.append(Change(path, "modified", before.turn, ended, entry))
+                changes.append(Change(path, "modified", before.turn, _before(entry, ended, accepted_ns), entry))
         for path, before in self.known.items():
             if path in seen:
                 continue
@@ -75,6 +83,12 @@ class ChangeTracker:
         known.pop(path, None)
         known.update({entry.path: Known(entry, began) for entry in scan.entries if entry.path == path and entry.kind != "dir"})
         return ChangeTracker(MappingProxyType(known), self.absent_since)
+
+
+def _before(entry: ScanEntry, ended: int | None, accepted_ns: int | None) -> int | None:
+    if ended is None or accepted_ns is None or entry.ctime_ns + TICK_NS < accepted_ns:
+        return ended
+    return ended + 1
 
 
 def _differs(before: ScanEntry, after: ScanEntry) -> bool:

@@ -7,11 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 OnChange = Callable[[str], None]
 """Called with the path of every watched file that was created or modified (the simulated user waits for writes)."""
+
+OnContent = Callable[[Mapping[str, bytes]], None]
+"""Called with contents of watched files: of the first scan, then of what changed (b"": gone, too large, or changed again)."""
 
 
 class ChangeWatchPort(Protocol):
@@ -22,6 +25,9 @@ class ChangeWatchPort(Protocol):
 
     async def on_turn(self, turn: int) -> None:
         """Scan after request `turn` was forwarded; record changes as windows. Serialised; nothing is scanned twice for a turn."""
+
+    async def at_yield(self) -> None:
+        """Scan although no request came: the agent has handed over, and background programs may have written since."""
 
     async def rebase(self, path: str) -> None:
         """The session changed this path itself (a plant): its present state is not the agent's doing."""

@@ -95,7 +95,8 @@ class Conversation:
         attempt = self._attempt
         record(attempt, handed_over)
         anchored, self._anchored = self._anchored, []
-        await need(attempt.watch).on_turn(attempt.writer.turn)  # what is waited for was written, however slow the scan is
+        await need(attempt.watch).at_yield()  # what is waited for was written, however slow the scan is
+        await need(attempt.commands).settle()
         await self._work_off()
         for name in anchored:
             await attempt.snapshot("response_end", name)

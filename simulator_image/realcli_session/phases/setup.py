@@ -6,7 +6,7 @@ import asyncio
 import errno
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from threading import Barrier
@@ -24,6 +24,7 @@ from realcli_session.agents import port
 from realcli_session.agents.port import AgentSpec, AgentUnresponsive
 from realcli_session.agents.registry import adapter_class
 from realcli_session.evidence.commands import CommandRecorder
+from realcli_session.evidence.markers import MarkerBook
 from realcli_session.evidence.watch import ChangeWatch
 from realcli_session.gateway.config import GatewayConfig
 from realcli_session.gateway.server import Gateway
@@ -96,15 +97,16 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
     variables = await serve_hosts(attempt, runner, task, canaries)
     if attempt.trial.task.trust == "system":
         await baseline(runner, attempt.baseline)
-    markers = {}
+    book = MarkerBook({}, "")
     if attempt.trial.identity.mode == "COLLAB":
         oracle: Oracle = task.oracle
         simulated_user(attempt, task)
-        attempt.oracle_paths, markers = oracle.paths, oracle.markers
-    config = _gateway_config(attempt.trial, attempt.settings, markers)
+        attempt.oracle_paths = oracle.paths
+        book = MarkerBook(oracle.markers, task.script.model_dump_json(by_alias=True) + task.specification)
+    config = _gateway_config(attempt.trial, attempt.settings, book.markers)
     gateway = attempt.gateway = Gateway(config, attempt.writer, room=attempt.uploader.room)
     attempt.clock.count_waiting(gateway.waiting_seconds)
-    watch = attempt.watch = ChangeWatch(runner, attempt.writer, attempt.trial.task.watch)
+    watch = attempt.watch = ChangeWatch(runner, attempt.writer, attempt.trial.task.watch, on_content=book.learn)
     commands = attempt.commands = CommandRecorder(
         attempt.writer, attempt.writer.subscribe, tool_text=attempt.trial.configuration.program != "terminus-2"
     )
@@ -156,7 +158,7 @@ def _facts(hello: Hello) -> dict[str, JsonValue]:
     )  # fmt: skip
 
 
-def _gateway_config(trial: Trial, settings: Settings, markers: dict[str, list[str]]) -> GatewayConfig:
+def _gateway_config(trial: Trial, settings: Settings, markers: Mapping[str, Sequence[str]]) -> GatewayConfig:
     model = next(m for m in trial.lock.spec.models if m.name == trial.configuration.model)
     configuration, limits = trial.configuration, trial.lock.spec.limits
     endpoint = model.endpoints.of(configuration.api)

@@ -98,6 +98,8 @@ class ScanEntry:
     sha256: str | None
     """Of a regular file at most `hash_limit` long and readable, else None."""
     link: bytes | None
+    ctime_ns: int = 0
+    """Time of the last change of the inode by the machine's clock, which a program cannot set."""
 
     @property
     def path(self) -> str:

@@ -129,6 +129,7 @@ def _entry(fields: Fields) -> ScanEntry:
         uid=fields.integer("uid"),
         gid=fields.integer("gid"),
         mtime_ns=fields.integer("mtime_ns", -(1 << 70), 1 << 70),
+        ctime_ns=fields.integer("ctime_ns", -(1 << 70), 1 << 70),
         sha256=fields.optional_text("sha256"),
         link=fields.optional_raw("link"),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from realcli.ledger.events import Event
 from realcli.ledger.writer import LedgerWriter
 from realcli.wire.protocol import ErrorCode
 from realcli_session.evidence.changes import ChangeTracker
-from realcli_session.evidence.markers import shown_markers
+from realcli_session.evidence.markers import MarkerBook, default_markers, shown_markers
 from realcli_session.evidence.watch import ChangeWatch
 from realcli_session.runner.errors import FileMissing
 from realcli_session.runner.port import ScanEntry, ScanResult
@@ -111,6 +112,26 @@ def test_replaying_complete_scans_gives_the_last_state(history: list[tuple[dict[
             assert state == files
 
 
+WINDOWS = [
+    # name, ended, accepted (ms), changed (ms), before
+    ("written by the agent before its request", 3, 1000, 900, 3),
+    ("written while the model was thinking", 3, 1000, 1200, 4),
+    ("too close to tell: the wider one", 3, 1000, 995, 4),
+    ("after the last request", None, 1000, 1200, None),
+    ("the moment of the request is not known", 3, None, 1200, 3),
+]
+
+
+@pytest.mark.parametrize(("name", "ended", "accepted", "changed", "before"), WINDOWS, ids=[row[0] for row in WINDOWS])
+def test_a_background_write_lies_before_the_next_request(
+    name: str, ended: int | None, accepted: int | None, changed: int, before: int | None
+) -> None:
+    seen = scan(replace(A, sha256="0" * 64, ctime_ns=changed * 10**6), B)
+    accepted_ns = None if accepted is None else accepted * 10**6
+    _, (change,) = START.step(seen, began=3, ended=ended, accepted_ns=accepted_ns)
+    assert (change.after_turn, change.before_turn) == (0, before)
+
+
 # ------------------------------------------------------------------------------------------------------------- the scans
 
 
@@ -137,9 +158,12 @@ class Disk:
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> tuple[LedgerWriter, list[Event]]:
+def book(tmp_path: Path) -> Iterator[tuple[LedgerWriter, list[Event]]]:
     events: list[Event] = []
-    return LedgerWriter(tmp_path, on_event=events.append), events
+    ledger = LedgerWriter(tmp_path, on_event=events.append)
+    yield ledger, events
+    if not ledger.closed:
+        ledger.close()
 
 
 async def test_changes_become_events_with_content(book: tuple[LedgerWriter, list[Event]]) -> None:
@@ -230,3 +254,59 @@ def test_shown_markers(name: str, text: str, want: list[tuple[str, str]]) -> Non
 def test_blank_marker_is_refused() -> None:
     with pytest.raises(ValueError, match=r"oracle_contract.json: a marker of /x is blank"):
         shown_markers("anything", {"/x": [" "]})
+
+
+async def test_what_a_background_program_writes_is_seen_at_the_yield(book: tuple[LedgerWriter, list[Event]]) -> None:
+    ledger, events = book
+    disk = Disk({"/a": "one"})
+    watch = ChangeWatch(disk, ledger, ["/*"])  # type: ignore[arg-type]
+    await watch.start()
+    ledger.turn = 1
+    await watch.on_turn(1)
+    disk.files["/a"] = "two"
+    await watch.on_turn(1)
+    assert events == [], "no request came"
+    await watch.at_yield()
+    assert [(event.data["path"], event.data["afterTurn"]) for event in events] == [("/a", 1)]
+
+
+async def test_what_cannot_be_looked_at_is_a_gap(book: tuple[LedgerWriter, list[Event]]) -> None:
+    ledger, events = book
+
+    class Blind(Disk):
+        async def scan(self, globs: Any, *, budget: float) -> ScanResult:
+            return ScanResult((), False, "time", ("/secret: Permission denied",))
+
+    watch = ChangeWatch(Blind(), ledger, ["/**"])  # type: ignore[arg-type]
+    await watch.start()
+    ledger.turn = 1
+    await watch.on_turn(1)
+    assert [event.kind for event in events] == ["record_gap"] * 3
+    assert "new files are not recognised" in events[0].data["reason"]
+    assert "/secret" in events[1].data["reason"]
+    assert "time" in events[2].data["reason"], "each scan that is cut, but a place that is closed only once"
+
+
+async def test_markers_follow_what_files_become(book: tuple[LedgerWriter, list[Event]]) -> None:
+    ledger, _ = book
+    known = MarkerBook({"/declared": ["decisive line"]}, "the user says that the third line is here")
+    disk = Disk({"/a": "first line of a\nthe third line is here\nshort\nlast line of a", "/declared": "x" * 20})
+    watch = ChangeWatch(disk, ledger, ["/*"], on_content=known.learn)  # type: ignore[arg-type]
+    await watch.start()
+    assert known.markers == {"/declared": ["decisive line"], "/a": ("first line of a", "last line of a")}
+    disk.files["/b"] = "last line of a\nsomething of its own"
+    ledger.turn = 1
+    await watch.on_turn(1)
+    assert known.markers["/a"] == ("first line of a",), "the other line stands in two files now"
+    assert known.markers["/b"] == ("something of its own",)
+    del disk.files["/b"]
+    await watch.at_yield()
+    assert known.markers["/a"] == ("first line of a", "last line of a")
+    assert "/b" not in known.markers
+
+
+def test_default_markers_are_first_middle_and_last() -> None:
+    lines = [f"line number {number}" for number in range(9)]
+    assert default_markers(lines, [], "") == ("line number 0", "line number 4", "line number 8")
+    assert default_markers(["only one line"], [], "") == ("only one line",)
+    assert default_markers(["twice a line", "twice a line", "tiny"], [], "") == ()
