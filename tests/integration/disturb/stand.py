@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from realcli.api.termination import Result
@@ -18,8 +16,9 @@ from realcli.ledger.verify import verify_attempt
 from realcli_cli.local.pods import Ended
 from realcli_cli.local.provider import ScriptedProvider
 from tests.conftest import Weed
-from tests.integration.disturb.streams import COMMANDS, Stream
+from tests.integration.disturb.streams import Stream
 from tests.integration.session.harness import Pod, Sweep
+from tests.integration.session.moments import COMMANDS, Moments
 
 Who = Literal["provider", "storage"]
 How = Literal["stop", "kill"]
@@ -98,9 +97,7 @@ class Stand:
         if disturbance.phase == "verify":
             time.sleep(disturbance.seconds)  # verify writes no ledger to see a moment by
         else:
-            ledger = Ledger(pod.folder / "spool" / "ledger")
-            while ledger.count() < disturbance.event and pod.session.poll() is None:
-                time.sleep(0.002)
+            Moments(pod).wait(disturbance.event)
         part: dict[tuple[str, str], Callable[[], None]] = {
             ("provider", "stop"): self._stop_provider,
             ("provider", "kill"): self._kill_provider,
@@ -138,21 +135,3 @@ def ended_well(worked: Ended, verified: Ended) -> None:
     assert (worked.termination.result, worked.termination.reason) == (Result.WORK_SEALED, "Completed"), worked.stderr
     assert verified.termination is not None, verified.stderr
     assert (verified.termination.result, verified.termination.reward) == (Result.VERDICT, "1"), verified.stderr
-
-
-class Ledger:
-    """How many events a session has written so far, commands not counted; read from its spool, which empties as it goes up."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._counts: dict[str, int] = {}
-
-    def count(self) -> int:
-        """Of all segments seen."""
-        for path in sorted(self._folder.glob("*.jsonl")):
-            try:
-                lines = path.read_bytes().split(b"\n")[:-1]
-            except FileNotFoundError:
-                continue
-            self._counts[path.name] = sum(json.loads(line)["kind"] not in COMMANDS for line in lines)
-        return sum(self._counts.values())

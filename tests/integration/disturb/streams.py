@@ -16,9 +16,9 @@ from typing import Any
 from realcli.ledger.events import Event
 from realcli.ledger.reader import StoreReader
 from realcli.ledger.seals import RunJson
+from tests.integration.session.moments import COMMANDS
 from tests.integration.session.states import read_archive
 
-COMMANDS = ("command", "command_end")
 RETRIES = ("storage",)  # that storage was away
 _TIMES = {"firstByteMs", "totalMs", "waitedMs", "attempts", "seconds", "mono", "t", "measured"}
 _IDS = {
