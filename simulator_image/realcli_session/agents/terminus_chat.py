@@ -14,6 +14,7 @@ from realcli_session.gateway.record import clean
 MAX_REPLY = 16 << 20
 MAX_CONTENT = 4 << 20
 MAX_DETAIL = 2000
+USER_AGENT = "terminus-2"
 _CONTEXT_SIGNS = (
     "context length exceeded",
     "context_length_exceeded",
@@ -95,8 +96,12 @@ class ChatClient:
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
-            headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json", "accept": "application/json"}
-            self._session = aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=None), trust_env=False)
+            headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
+            self._session = aiohttp.ClientSession(
+                headers=headers | {"accept": "application/json", "user-agent": USER_AGENT},
+                timeout=aiohttp.ClientTimeout(total=None),
+                trust_env=False,
+            )
         return self._session
 
 

@@ -63,10 +63,12 @@ def deviations(mode: Mode | None = None) -> tuple[Deviation, ...]:
 async def place_of(runner: RunnerPort, spec: AgentSpec) -> Place:
     """Shell, environment and folders in this image. SpawnFailed where it has no shell."""
     base = {name: value for name, value in spec.environ.items() if not name.startswith("KUBERNETES_")} | {"HOME": spec.home}
+    problems: list[str] = []
     for shell in SHELLS:
         try:
             done = await runner.run([shell[0], "-c", ":"], env=base, cwd="/", uid=spec.uid, gid=spec.gid, seconds=PROBE_SECONDS)
-        except SpawnFailed:
+        except SpawnFailed as error:
+            problems.append(str(error))
             continue
         except TimeoutError:
             raise SpawnFailed(
@@ -76,10 +78,9 @@ async def place_of(runner: RunnerPort, spec: AgentSpec) -> Place:
             env = base | {"TERM": "xterm-256color", "SHELL": f"/bin/{shell[0]}"}
             toolkit = posixpath.dirname(spec.program_dir)
             return Place(env, spec.workdir, shell, f"{spec.state_dir}/{PROGRAM}", toolkit, spec.uid, spec.gid)
-    raise SpawnFailed(
-        ErrorCode.SPAWN_FAILED,
-        f"{PROGRAM} types into a shell, and the task's image has neither bash nor sh that runs; use an image with one",
-    )
+        problems.append(f"{shell[0]} ends with {done.status}")
+    text = f"{PROGRAM} types into a shell, and the task's image has neither bash nor sh that runs; use an image with one"
+    raise SpawnFailed(ErrorCode.SPAWN_FAILED, f"{text} ({'; '.join(problems)})")
 
 
 def mcp_note(servers: tuple[McpServer, ...], words: Wording) -> str:

@@ -25,6 +25,7 @@ MAX_CAPTURE = 16 << 20
 MAX_COMMAND = 16_000  # bytes of a send-keys command in a shell's words; longer keys are pasted
 CLIENT_SECONDS = 30.0
 START_SECONDS = 60.0
+PROMPT_LOOKS = 60  # until the shell, which may have no prompt, is taken to be there; the release waits for its recording
 _OWN_VARIABLES = ("LOCPATH", "TERMINFO")
 _SEND = f"tmux send-keys -t {SESSION} --"
 _GRACE = 0.2  # seconds a command has to end after C-c
@@ -188,6 +189,10 @@ class Tmux:
                     raise TerminalLost(_text(done.stderr))
                 await asyncio.sleep(0.05)
             await self._call("has-session", "-t", SESSION)
+        for _ in range(PROMPT_LOOKS):
+            if (await self.capture(False)).strip():
+                break
+            await asyncio.sleep(0.05)
 
     def _reset(self, name: str) -> list[str]:
         """The shell has the image's own value of what the server needs for itself."""
