@@ -96,6 +96,10 @@ def note_limit(attempt: Attempt) -> None:
             )
         case "wall":
             attempt.writer.emit("session", Limit(limit="wall", allowed=f"{trial.wall:g}s", measured=f"{clock.wall:.3f}s"))
+        case "budget":
+            budget, cost = need(trial.lock.spec.limits.trial_budget), need(attempt.gateway).cost_usd
+            spent = "unknown" if cost is None else f"{cost} USD"
+            attempt.writer.emit("session", Limit(limit="budget", allowed=f"{budget.usd} USD", measured=spent))
         case "output":
             allowed, measured = need(excess_of(attempt.writer))
             attempt.writer.emit("session", Limit(limit="output", allowed=allowed, measured=measured))
