@@ -10,6 +10,11 @@ INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe
 _TOKEN = re.compile(r"[^\W_]+")
 
 
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list written as one text."""
+    return frozenset(text.split())
+
+
 def visible(text: str) -> str:
     """NFKC, lower case, without invisible characters."""
     return INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()

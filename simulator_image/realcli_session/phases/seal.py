@@ -106,6 +106,8 @@ async def _let_go(attempt: Attempt) -> None:
     """End gateway, agent and runner: with its connection the runner kills everything and ends. After this nobody emits."""
     if attempt.gateway is not None:
         await attempt.gateway.stop()
+    if attempt.wording is not None:
+        await attempt.wording.close()
     if attempt.mock_hosts is not None:
         await attempt.mock_hosts.stop()
     if attempt.commands is not None:

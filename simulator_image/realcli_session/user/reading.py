@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from realcli.benchmark.words import tokens
+from realcli.benchmark.words import tokens, word_set
 
 Wants = Literal["information", "authorisation"]
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$|^(```|~~~).*", re.DOTALL | re.MULTILINE)
@@ -19,12 +19,7 @@ _MARKER = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|#+)\s+")
 _END = re.compile(r"(?<=[.!?])[*_\"'”’)\]]*\s+")
 _TRAILING = "*_\"'”’)] \t"
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-BARE = _words(
+BARE = word_set(
     "a an the i me my we us you your it its this that these those there here one "
     "to of for with on in at by as and or not if so just also then now first next "
     "is are be am was were do does did done have has had shall should may might can could will would "
@@ -37,9 +32,9 @@ BARE = _words(
     "question questions requirement requirements information plan approach sound sounds look looks"
 )
 """Words that name nothing. A question of such words alone is about the whole message (`Shall I proceed?`)."""
-_OPEN = _words("what which how anything something else next more further other any")
+_OPEN = word_set("what which how anything something else next more further other any")
 _OPEN_PHRASES = ("anything else", "something else", "any other", "any further", "any more", "any questions")
-_WHICH = _words("what which how when where who why")
+_WHICH = word_set("what which how when where who why")
 _CHOICE = _WHICH | {"or", "assume"}
 _COMMAND = re.compile(
     r"please (confirm|specify|clarify|advise|provide|tell me)\b"

@@ -27,6 +27,9 @@ class WordingPort(Protocol):
     async def word(self, say: Say, state: State) -> Worded:
         """`state`: after the decision, so what the message releases counts as released. Raises SimulatorFailed."""
 
+    async def close(self) -> None:
+        """Let go of connections. Idempotent."""
+
 
 class Canonical:
     """The script's texts, verbatim: deterministic, and the lower bound of what a model may do."""
@@ -34,3 +37,6 @@ class Canonical:
     async def word(self, say: Say, state: State) -> Worded:
         """The canonical text."""
         return Worded(say.text)
+
+    async def close(self) -> None:
+        """Nothing is held."""
