@@ -31,6 +31,8 @@ from realcli.storage.port import (
     StorageUnavailable,
 )
 from realcli_session.agents.registry import adapter_class
+from realcli_session.agents.terminus import Terminus2
+from realcli_session.agents.terminus_wording import WordingMissing
 from realcli_session.inputs import benchmark_store
 from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, with_answers
 from realcli_session.plan.probing import USER_KEY, Finding, Target, apis_used, key_name, probe_all, targets_of, user_endpoint
@@ -95,6 +97,7 @@ def plan(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig
             _now(),
             setups=setups,
             visible=_visible,
+            parts=_parts,
             allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
         )
         lock = with_answers(lock, _answers(request, environ))
@@ -195,6 +198,16 @@ def _planned(store: ObjectStore, key: str, uid: str) -> tuple[Lock, str] | None:
 
 def _visible(program: str) -> str:
     return adapter_class(program).visible_text
+
+
+def _parts(program: str) -> Mapping[str, str]:
+    """Raises ConfigurationRefused where this image lacks them."""
+    if program != Terminus2.program:
+        return {}
+    try:
+        return Terminus2.key_parts()
+    except WordingMissing as error:
+        raise ConfigurationRefused(f"{program}: {error}") from error
 
 
 def _answers(request: PlanRequest, environ: Mapping[str, str]) -> dict[tuple[str, Api], str | None]:

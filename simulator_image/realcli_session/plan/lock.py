@@ -50,12 +50,13 @@ def build_lock(
     *,
     setups: Mapping[str, SetupLock] | None = None,
     visible: Callable[[str], str] = lambda _: "",
+    parts: Callable[[str], Mapping[str, str]] = lambda _: {},
     allow_loopback: bool = False,
 ) -> Lock:
     """The lock, or ConfigurationRefused with every problem.
 
-    `deviations(program)`: what its adapter sets differently; `visible(program)`: which of its texts a user sees; `setups`: the
-    pinned set-up of an agent, by its name.
+    `deviations(program)`: what its adapter sets differently; `visible(program)`: which of its texts a user sees;
+    `parts(program)`: digests of what else it consists of; `setups`: the pinned set-up of an agent, by its name.
     """
     problems = list(_problems(request, index, allow_loopback))
     if problems:
@@ -71,7 +72,10 @@ def build_lock(
         tasks=[_task(task, spec, verifier_version) for task in sorted(index.tasks, key=lambda t: t.name)],
         configurations=sorted(
             (
-                _configuration(a, m, of_program[a.resolved_program], (setups or {}).get(a.name), visible(a.resolved_program))
+                _configuration(
+                    *(a, m, of_program[a.resolved_program], (setups or {}).get(a.name)),
+                    *(visible(a.resolved_program), parts(a.resolved_program)),
+                )
                 for a in spec.agents
                 for m in spec.models
             ),
@@ -121,7 +125,7 @@ def with_answers(lock: Lock, answers: Mapping[tuple[str, Api], str | None]) -> L
 
 
 def _configuration(
-    agent: Agent, model: Model, deviations: list[Deviation], setup: SetupLock | None, visible: str
+    agent: Agent, model: Model, deviations: list[Deviation], setup: SetupLock | None, visible: str, parts: Mapping[str, str]
 ) -> ConfigurationLock:
     program = agent.resolved_program
     settings = {
@@ -133,6 +137,7 @@ def _configuration(
         "visible": visible,
         "setup": None if setup is None else setup.digest,
         "deviations": [d.dump() for d in deviations],
+        **({"parts": dict(parts)} if parts else {}),
     }
     return ConfigurationLock(
         name=f"{agent.name}.{model.name}",

@@ -50,6 +50,14 @@ def test_deviations_stand_in_the_lock_and_in_the_key(build: Any) -> None:
     assert with_one.configurations[0].key != without.configurations[0].key
 
 
+def test_what_a_program_consists_of_stands_in_the_key(build: Any) -> None:
+    def key(parts: dict[str, str]) -> str:
+        args = (build.request(), build.index(), DIGEST, lambda _: [], "realcli/0.1.0", "2026-01-01T00:00:00Z")
+        return build_lock(*args, parts=lambda _: parts).configurations[0].key
+
+    assert len({key({}), key({"templates": "sha256:1"}), key({"templates": "sha256:2"})}) == 3
+
+
 @pytest.mark.parametrize(
     "change",
     [{"models": models("other")}, {"agents": [{"name": "claude-code", "version": "2.1.141"}]}],
