@@ -16,6 +16,7 @@ from realcli_session.agents.port import AgentAdapter, OwnSetup
 from realcli_session.evidence.commands import CommandRecorder
 from realcli_session.evidence.mockhosts.server import MockHosts
 from realcli_session.evidence.port import ChangeWatchPort
+from realcli_session.evidence.protected import ProtectedPlaces
 from realcli_session.gateway.port import GatewayPort
 from realcli_session.inputs import Task, Trial
 from realcli_session.phases.archive import archive
@@ -55,6 +56,9 @@ class Attempt:
     watch: ChangeWatchPort | None = None
     commands: CommandRecorder | None = None
     mock_hosts: MockHosts | None = None
+    protected: ProtectedPlaces | None = None
+    refused_forks: int | None = None
+    """As the kernel counted before the agent started."""
     user: State | None = None
     wording: WordingPort | None = None
     oracle_paths: list[str] = field(default_factory=list)

@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 
 from realcli.ledger.events import AgentQuestion, EpisodeStart, PhaseChange, SessionError, UserMessage, Yield
 from realcli_session.agents import port as agent
+from realcli_session.evidence.process_limit import refused_forks
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.table import Cause
+from realcli_session.runner.errors import RunnerLost
 from realcli_session.termination import shorten
 
 MAX_DETAIL = 2000
@@ -65,7 +67,17 @@ async def why(attempt: Attempt, cause: Cause, detail: str) -> Happening:
         return Cause.TURN_LIMIT, f"request {gateway.turns + 1} was refused"
     if gateway.provider_failed.is_set():
         await asyncio.Event().wait()  # `outage` decides, and ends this stage
+    before, now = attempt.refused_forks, await _refused_forks(attempt)
+    if before is not None and now is not None and now > before:
+        return Cause.PID_LIMIT, f"{now - before} processes were refused by the container's limit; {detail}"
     return cause, detail
+
+
+async def _refused_forks(attempt: Attempt) -> int | None:
+    try:
+        return await refused_forks(need(attempt.runner))
+    except RunnerLost:
+        return None  # which is an end of its own
 
 
 async def outage(attempt: Attempt) -> Happening:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 from realcli.api.outcomes import is_valid
 from realcli.ledger.events import Limit, PhaseChange, Quiesce, StateStored
+from realcli_session.evidence.protected import SECONDS
 from realcli_session.phases.archive import archive, archive_delta
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.flood import excess_of
@@ -55,6 +56,11 @@ async def quiesce(attempt: Attempt) -> Happening:
         if report.survivors or not report.proven:
             left = ", ".join(f"{p.pid} {' '.join(p.argv)[:80]}" for p in report.survivors[:5]) or "not proven"
             return Cause.QUIESCE_REFUSED, f"after SIGKILL there still runs: {left}"
+        async with not_wedged(SECONDS, "look at its own files"):
+            touched = await attempt.protected.changed() if attempt.protected is not None else []
+        if touched:
+            more = f" and {len(touched) - 5} more" if len(touched) > 5 else ""
+            return Cause.TAMPERED, f"changed: {', '.join(_brief(path) for path in touched[:5])}{more}"
         async with not_wedged(0.0, "read the contract paths"):
             await attempt.snapshot("final")
         if is_valid(need(attempt.progress.reason)):

@@ -25,6 +25,8 @@ from realcli_session.agents.port import AgentSpec, AgentUnresponsive
 from realcli_session.agents.registry import adapter_class
 from realcli_session.evidence.commands import CommandRecorder
 from realcli_session.evidence.markers import MarkerBook
+from realcli_session.evidence.process_limit import refused_forks
+from realcli_session.evidence.protected import ProtectedPlaces
 from realcli_session.evidence.watch import ChangeWatch
 from realcli_session.gateway.config import GatewayConfig
 from realcli_session.gateway.server import Gateway
@@ -106,13 +108,18 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
     config = _gateway_config(attempt.trial, attempt.settings, book.markers)
     gateway = attempt.gateway = Gateway(config, attempt.writer, room=attempt.uploader.room)
     attempt.clock.count_waiting(gateway.waiting_seconds)
-    watch = attempt.watch = ChangeWatch(runner, attempt.writer, attempt.trial.task.watch, on_content=book.learn)
+    watch = attempt.watch = ChangeWatch(
+        runner, attempt.writer, attempt.trial.task.watch, on_content=book.learn if attempt.user else None
+    )
     commands = attempt.commands = CommandRecorder(
         attempt.writer, attempt.writer.subscribe, tool_text=attempt.trial.configuration.program != "terminus-2"
     )
     await commands.start(
         runner, exec_record=not attempt.trial.task.needs_setuid, files=bool(attempt.trial.task.watch), net=bool(variables)
     )
+    protected = attempt.protected = ProtectedPlaces(runner)
+    await protected.start()
+    attempt.refused_forks = await refused_forks(runner)
     await gateway.start()
     spec = await _agent_spec(attempt, runner, task, variables)
     adapter = attempt.adapter = adapter_class(attempt.trial.configuration.program)(runner, attempt.writer)
