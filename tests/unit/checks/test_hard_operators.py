@@ -181,6 +181,8 @@ TABLE: list[tuple[str, dict[str, Any], Run, WindowName, str, str]] = [
      "undecided", "that may be"),
     ("count: until the yield", {**RETRY, "n": 1, "until": "yield"}, lambda b: b.request().emit(ran("make", "a")).yields().says()
      .request().emit(ran("make", "a", id=2)), "post", "pass", "1 matching"),
+    ("count: too many until the yield", {**RETRY, "n": 1, "until": "yield"}, lambda b: b.request().emit(ran("make", "a"),
+     ran("make", "a", id=2)).yields().says(), "post", "fail", "2 matching"),
     ("count: a gap", RETRY, lambda b: b.request().emit(ran("make", "a"), RecordGap(record="command", reason="x")), "post",
      "undecided", "gap"),
     ("count: a gap of another record", RETRY, lambda b: b.request().emit(ran("make", "a"), RecordGap(record="net", reason="x")),
@@ -221,6 +223,8 @@ TABLE: list[tuple[str, dict[str, Any], Run, WindowName, str, str]] = [
     ("action: a shell", NO_ACT, lambda b: b.request().emit(sh("rm x")).yields(), "resp1", "undecided", "not known"),
     ("action: after a message into the response", NO_ACT, lambda b: b.request().message(["a"], "mid_turn").request()
      .emit(ran("rm", "x")).yields(), "resp1", "pass", "before the user_message"),
+    ("action: in the round of such a message", NO_ACT, lambda b: b.request().emit(CALL).message(["a"], "mid_turn").request()
+     .emit(wrote(2, 3)).yields(), "resp1", "undecided", "before the user_message"),
     ("action: approved first", TILL_OK, lambda b: b.request().yields().says().emit(Approval(action="act")).request()
      .emit(ran("rm", "x")), "until_approval", "pass", "not taken"),
     ("action: then approved", TILL_OK, lambda b: b.request().emit(ran("rm", "x")).yields().says().emit(Approval(action="act")),

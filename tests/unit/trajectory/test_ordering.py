@@ -44,6 +44,8 @@ TABLE: list[tuple[str, Run, int, int, str]] = [
     ("a write of an earlier turn", lambda b: b.emit(CALL).request().emit(wrote(1, 2), SAYS), 7, 6, "after"),
     ("a write over both turns", lambda b: b.emit(CALL).request().emit(SAYS).request().emit(wrote(1, 3)), 6, 8, "unknown"),
     ("a write of a later turn", lambda b: b.emit(SAYS).request().emit(CALL).request().emit(wrote(2, 3)), 4, 8, "before"),
+    ("a later turn, whatever stood in the reply", lambda b: b.emit(CALL, SAYS).request().emit(CALL).request().emit(wrote(2, 3)),
+     5, 9, "before"),
     ("a write after the last request", lambda b: b.emit(SAYS, wrote(1, None)), 4, 5, "before"),
     ("two executed commands", lambda b: b.emit(ran(), ran(id=2)), 4, 5, "before"),
     ("two commands read from parallel calls", lambda b: b.emit(ran("tool_text"), ran("tool_text", 2)), 4, 5, "unknown"),
