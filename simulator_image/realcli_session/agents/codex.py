@@ -13,6 +13,7 @@ from realcli_session.agents.codex_stream import (
     Answered,
     Asked,
     Ended,
+    Goal,
     Heard,
     Resolved,
     Started,
@@ -73,6 +74,7 @@ class Codex(StdioProgram):
         self._turn: str | None = None  # the running one
         self._last: str | None = None  # the one that ended last
         self._owed = False  # a message of ours was given and its response has not been handed over
+        self._goal = False  # active: a turn that ends is followed by one of its own
         self._asked: dict[str, Asked] = {}
         self._sending = asyncio.Lock()
         self._steering = 0
@@ -185,13 +187,15 @@ class Codex(StdioProgram):
                     await self._put(Withdrawn(heard.request_id))
             case Started():
                 self._turn = heard.turn
+            case Goal():
+                self._goal = heard.active
             case Ended():
                 await self._end(heard)
             case _:
                 await self._put(heard)
 
     async def _end(self, ended: Ended) -> None:
-        """A turn ended. One that nobody asked for (a goal it set itself) is no hand-over."""
+        """A turn ended. One that nobody asked for is no hand-over, nor is one of a series for a goal before its last."""
         self._last = ended.turn
         if not self._owed:
             self._turn = None if ended.turn == self._turn else self._turn
@@ -199,7 +203,7 @@ class Codex(StdioProgram):
             self._turn = None
             self._held.append(ended.end)
         else:
-            await self._hand_over(ended.end)
+            await self._hand_over(ended.end, "it has an active goal and goes on by itself" if self._goal else None)
 
     async def _handed_over(self, end: Yield) -> None:
         self._turn, self._owed = None, False

@@ -62,7 +62,14 @@ class Ended:
     end: Yield
 
 
-Heard = AgentEvent | Answered | Asked | Resolved | Started | Ended
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The thread has a goal. While it is active the program goes on by itself after each turn."""
+
+    active: bool
+
+
+Heard = AgentEvent | Answered | Asked | Resolved | Started | Ended | Goal
 
 
 @dataclass
@@ -97,6 +104,10 @@ class Thread:
             return [Started(str(_object(params.get("turn")).get("id")))]
         if method == "turn/completed":
             return _ended(_object(params.get("turn")))
+        if method == "thread/goal/updated":
+            return [Goal(_object(params.get("goal")).get("status") == "active")]
+        if method == "thread/goal/cleared":
+            return [Goal(False)]
         if method == "thread/tokenUsage/updated":
             return _usage(_object(_object(params.get("tokenUsage")).get("last")))
         if method in ("error", "warning", "configWarning"):

@@ -160,29 +160,32 @@ class StdioProgram:
         """A hand-over that holds: note that nothing is owed any more, and `_put` it."""
         raise NotImplementedError
 
-    async def _hand_over(self, end: Yield) -> None:
+    async def _hand_over(self, end: Yield, doubt: str | None = None) -> None:
         """The program says that it hands over. Anybody in the container can say so: it holds when the gateway bears it out.
 
-        One that does not waits, and is forgotten when a later one comes. If no request is open and none comes for
-        `DOUBT_SECONDS`, it holds all the same (a hook of the user's own set-up may end a response after a tool), with a note.
+        One that does not (or is doubted by the adapter) waits, and is forgotten when a later one comes. If no request is open
+        and none comes for `DOUBT_SECONDS`, it holds all the same (a hook of the user's own set-up may end a response after a
+        tool), with a note.
         """
         if self._doubt is not None:
             self._doubt.cancel()
             self._doubt = None
         witness = None if self._spec is None else self._spec.witness
-        if witness is None or end.how != "yielded" or witness.move == "user":
+        if end.how == "yielded" and witness is not None and witness.move != "user":
+            doubt = f"the gateway waits for the {witness.move}"
+        if end.how != "yielded" or doubt is None:
             await self._handed_over(end)
         else:
-            self._doubt = asyncio.create_task(self._doubted(end, witness))
+            self._doubt = asyncio.create_task(self._doubted(end, doubt, witness or Witness()))
 
-    async def _doubted(self, end: Yield, witness: Witness) -> None:
+    async def _doubted(self, end: Yield, why: str, witness: Witness) -> None:
         newest, left = witness.newest, DOUBT_SECONDS
-        await self._put(Error(f"it says that it hands over, but the gateway waits for the {witness.move}"))
+        await self._put(Error(f"it says that it hands over, but {why}"))
         while left > 0:
             await asyncio.sleep(LOOK_SECONDS)
             left = DOUBT_SECONDS if witness.move == "model" or witness.newest != newest else left - LOOK_SECONDS
             newest = witness.newest
-        await self._put(Error("the hand-over that the gateway does not bear out holds: no request came"))
+        await self._put(Error("the doubted hand-over holds: no request came"))
         await self._handed_over(end)
 
     async def _real(self, call_id: str) -> bool:

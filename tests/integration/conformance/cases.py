@@ -539,3 +539,13 @@ async def unprivileged(driver: Driver, begin: Begin) -> None:
     assert (bench.work / "who").read_text() == "12345\n"
     assert {proc.uid for proc in await bench.own()} == {12345}
     assert (bench.work / "who").stat().st_uid == 12345
+
+
+@case("goal the program pursues by itself")
+async def goal(driver: Driver, begin: Begin) -> None:
+    """Turn after turn without a word of the user: one response, handed over at its end."""
+    bench = await begin({"rules": [{"count": "conversation", "steps": driver.goal("First part.", "All done.")}]})
+    assert (await bench.say("Set yourself a goal and reach it.")).how == "yielded"
+    assert bench.messages == ["First part.", "All done."]
+    assert [type(event) for event in bench.passed].count(Yield) == 1
+    assert bench.accepted == len(bench.turns) == 4

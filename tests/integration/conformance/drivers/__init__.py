@@ -74,6 +74,8 @@ class Driver:
     """What the program says when a request was refused for the limit."""
     forged: Callable[[Any], list[Mapping[str, Any]]] = lambda adapter: []
     """(adapter) -> lines that say, in the program's own protocol, that it asks a question and that it hands over."""
+    goal: Callable[[str, str], list[Step]] = lambda first, last: []
+    """(text of the first part, last text) -> steps: a goal is set, a text ends the turn, the goal is reached, a text."""
     volatile: tuple[str, ...] = ()
     """Fields of a request's body that hold random ids."""
     user_text_alone: bool = True

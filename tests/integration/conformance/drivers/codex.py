@@ -27,6 +27,11 @@ def _sub_agent(prompt: str, final: str) -> list[dict[str, Any]]:
     return [{"when": {"opening": "Delegate"}, "count": "conversation", "steps": [search, spawn, wait, {"say": final}]}]
 
 
+def _goal(first: str, last: str) -> list[Step]:
+    start = {"call": {"name": "create_goal", "input": {"objective": "Finish the work."}}}
+    return [start, {"say": first}, {"call": {"name": "update_goal", "input": {"status": "complete"}}}, {"say": last}]
+
+
 def _mcp_call(server: str, tool: str, given: dict[str, Any]) -> list[Step]:
     return [{"call": {"name": tool, "namespace": f"mcp__{server}", "input": given}}]
 
@@ -64,5 +69,6 @@ DRIVER = Driver(
     mcp_call=_mcp_call,
     patience=((codex, "CONTROL_SECONDS"),),
     forged=_forged,
+    goal=_goal,
     volatile=("client_metadata", "prompt_cache_key"),
 )

@@ -86,6 +86,7 @@ DRIVER = Driver(
             "harbor 0.26.0, harbor/llms/lite_llm.py: call",
         ),
         "question_of_parts": Differs("no such thing", "it asks in one text", "docs/terminus-2.md"),
+        "goal": Differs("no such thing", "it sets itself no goals", f"{SOURCE}: _run_agent_loop"),
         "sub_agent": Differs("no such thing", "one conversation; only summaries are delegated", f"{SOURCE}: _run_agent_loop"),
         "forged_lines": Differs(
             "no such thing", "nothing is read from its program's output: the loop is the session's own", "docs/terminus-2.md"
