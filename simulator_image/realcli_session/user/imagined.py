@@ -45,7 +45,7 @@ class Played:
             line = f"{say.message_id:>4}  exchange {say.exchange:<3} {named}"
             line += " (into the running response)" if say.mid_turn else ""
             if say.probe is not None:
-                line += "" if last is None else f"   {say.exchange - last} responses after the probe before"
+                line += "" if last is None else f"   {_responses(say.exchange - last)} after the probe before"
                 line += "".join(f", {text}" for text in self._distances(say))
                 last = say.exchange
             out.append(line)
@@ -127,3 +127,7 @@ def _everything(state: State) -> str:
         if action.topics and not any(f"action:{action.id} {granted}" in state.said for granted in (True, False)):
             asked.append(f"May I {action.topics[0]}?")
     return " ".join(asked) or "Done."
+
+
+def _responses(count: int) -> str:
+    return f"{count} response{'' if count == 1 else 's'}"
