@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from pydantic import JsonValue
@@ -15,9 +16,10 @@ from realcli.benchmark.script import SCRIPT
 from realcli.benchmark.script_models import Action, Passive, Probe, Script, Slice
 from realcli.benchmark.when import When as Written
 from realcli.benchmark.when import mapping
-from realcli.trajectory.triggers import ExchangesSince, TriggerError, When, atoms, parse_when
+from realcli.trajectory.triggers import Count, ExchangesSince, Nth, TriggerError, When, atoms, parse_when
 
 Delivery = Literal["opener", "at_yield", "mid_turn"]
+_ALWAYS = ("episode_start", "user_message", "slice_released", "yield")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,15 @@ class Play:
     """Everything that is watched, by name: `probe:`, `slice:`, `action:` and `passive:` with an id."""
     bound: dict[str, str]
     """Slice -> the probe it is released with or after."""
+
+    @cached_property
+    def heeds(self) -> dict[str, frozenset[str]]:
+        """Kinds of events that can move what is watched, by name: a run has a million others."""
+        found: dict[str, frozenset[str]] = {}
+        for name, conditions in self.conditions.items():
+            counted = [a.pattern.event for when in conditions for a in atoms(when) if isinstance(a, Nth | Count)]
+            found[name] = frozenset(_ALWAYS).union(counted, ["ask"] if "agent_question" in counted else [])
+        return found
 
     @property
     def names_opener(self) -> bool:

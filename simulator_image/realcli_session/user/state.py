@@ -177,8 +177,12 @@ class State:
     # ---------------------------------------------------------------------------------------------------------- next state
     def observing(self, item: Item) -> State:
         """After one more event of the ledger."""
-        seen = {name: tuple(one.observe(item) for one in conditions) for name, conditions in self.watched.items()}
-        return replace(self, watched=seen)
+        kind = item.event.kind
+        moved = [name for name, kinds in self.play.heeds.items() if kind in kinds]
+        if not moved:
+            return self
+        seen = {name: tuple(one.observe(item) for one in self.watched[name]) for name in moved}
+        return replace(self, watched=self.watched | seen)
 
     def without(self, item: str) -> State:
         """An item of the order is out."""
