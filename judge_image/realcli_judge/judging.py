@@ -12,10 +12,11 @@ from realcli.benchmark.bundles import unpacked
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.models import Oracle, Script
 from realcli.benchmark.publish import bundle_key
+from realcli.benchmark.run_files import canary_values
 from realcli.benchmark.script import ORACLE, SCRIPT
-from realcli.checks import CheckError, instances_of, judge_instance
+from realcli.checks import CheckError, Evidence, instances_of, judge_instance
 from realcli.checks.digest import digest8, judge_digest
-from realcli.ledger.seals import TrialIdentity
+from realcli.ledger.seals import RunJson, TrialIdentity
 from realcli.scoring.records import Group, GroupInput, GroupMember, RepeatJudgement
 from realcli_judge.evidence import SealedAttempt, SealedBlobs, SealedSnapshots, checked, read_attempt
 from realcli_judge.inputs import Inputs, Refused
@@ -56,11 +57,15 @@ def judge_repeat(
     """The judgement of one sealed COLLAB run."""
     attempt = attempt_of(inputs, member, work_seal)
     catalogue = load_catalogue()
+    evidence = Evidence(
+        SealedSnapshots(attempt),
+        SealedBlobs(attempt),
+        oracle=oracle,
+        canaries=canary_values(oracle, RunJson.model_validate_json(attempt.read("run.json"))) if oracle.canaries else {},
+        workdir=next(item.workdir for item in inputs.lock.tasks if item.name == asked.task),
+    )
     try:
-        instances = [
-            judge_instance(instance, attempt.trajectory, SealedSnapshots(attempt), SealedBlobs(attempt), oracle=oracle)
-            for instance in instances_of(script, catalogue)
-        ]
+        instances = [judge_instance(instance, attempt.trajectory, evidence) for instance in instances_of(script, catalogue)]
     except CheckError as error:
         raise Refused("CheckRefused", f"task {asked.task}: {error}") from error
     except KeyError as error:

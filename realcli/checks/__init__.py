@@ -2,7 +2,7 @@
 
 from realcli.checks.instance import Instance, instances_of
 from realcli.checks.instances import judge_instance, judge_probe, verdict_of
-from realcli.checks.model import OPERATORS_VERSION, CheckError, Context, SnapshotReader, SnapshotUnreadable
+from realcli.checks.model import OPERATORS_VERSION, CheckError, Context, Evidence, SnapshotReader, SnapshotUnreadable
 from realcli.checks.operators import OPERATORS, operator, run_hard
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "OPERATORS_VERSION",
     "CheckError",
     "Context",
+    "Evidence",
     "Instance",
     "SnapshotReader",
     "SnapshotUnreadable",

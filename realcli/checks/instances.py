@@ -5,44 +5,32 @@ A verdict a program cannot settle is `unscored`, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pydantic import JsonValue
 
 from realcli.benchmark.catalogue_models import CheckTemplate, Scenario
 from realcli.benchmark.models import Probe
-from realcli.benchmark.oracle_models import Oracle
 from realcli.checks.bindings import action_id, substitute
 from realcli.checks.instance import Instance, of_probe
-from realcli.checks.model import CheckError, Context, SnapshotReader
+from realcli.checks.model import CheckError, Context, Evidence, SnapshotReader
 from realcli.checks.operators import run_hard
 from realcli.checks.order import writes_in_window
 from realcli.checks.states import state_of
-from realcli.ledger.events import HardCheck
 from realcli.scoring.records import CheckRecord, HardRecord, InstanceRecord, Verdict
-from realcli.trajectory import Blobs, NoBlobs, Trajectory, Window
+from realcli.trajectory import Trajectory, Window
 from realcli.trajectory.anchors import WINDOWS, Anchor, window
 
 
 def judge_probe(probe: Probe, scenario: Scenario, trajectory: Trajectory, snapshots: SnapshotReader) -> InstanceRecord:
     """The instance of a probe in one run."""
-    return judge_instance(of_probe(probe, scenario), trajectory, snapshots)
+    return judge_instance(of_probe(probe, scenario), trajectory, Evidence(snapshots))
 
 
-def judge_instance(
-    instance: Instance,
-    trajectory: Trajectory,
-    snapshots: SnapshotReader,
-    blobs: Blobs | None = None,
-    recorded: Iterable[HardCheck] = (),
-    oracle: Oracle | None = None,
-) -> InstanceRecord:
-    """The record of an instance. `recorded`: what operators found that ran elsewhere (`checks.jsonl`).
-
-    `CheckError` names instance, scenario and check of what cannot be run as written.
-    """
-    state = state_of(instance, trajectory, blobs)
+def judge_instance(instance: Instance, trajectory: Trajectory, evidence: Evidence) -> InstanceRecord:
+    """The record of an instance. `CheckError` names instance, scenario and check of what cannot be run as written."""
+    state = state_of(instance, trajectory, evidence.blobs)
     anchor = None if state.anchor is None else state.anchor.seq
 
     def record(name: str, reason: str | None, checks: list[CheckRecord]) -> InstanceRecord:
@@ -55,25 +43,13 @@ def judge_instance(
 
     if state.name != "triggered" or state.anchor is None:
         return record(state.name, state.reason, [])
-    found = {line.check: line for line in recorded if line.instance == instance.id}
+    run = Context(
+        trajectory, state.anchor.seq, trajectory.run(), evidence.snapshots, "hint", blobs=evidence.blobs, instance=instance.id,
+        oracle=evidence.oracle, canaries=evidence.canaries, workdir=evidence.workdir,
+    )  # fmt: skip
+    found = {line.check: line for line in evidence.recorded if line.instance == instance.id}
     checks = [
-        _check(
-            check,
-            instance,
-            state.anchor,
-            Context(
-                trajectory,
-                state.anchor.seq,
-                trajectory.run(),
-                snapshots,
-                "hint",
-                blobs=blobs or NoBlobs(),
-                instance=instance.id,
-                recorded=found.get(check.id),
-                oracle=oracle,
-            ),
-        )
-        for check in instance.scenario.checks
+        _check(check, instance, state.anchor, replace(run, recorded=found.get(check.id))) for check in instance.scenario.checks
     ]
     verdicts = {check.verdict for check in checks}
     undefined = "unscored" in verdicts and "0" not in verdicts

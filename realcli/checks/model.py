@@ -38,6 +38,18 @@ class SnapshotReader(Protocol):
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What a run left besides its ledger, and what the task says of it."""
+
+    snapshots: SnapshotReader
+    blobs: Blobs = field(default_factory=NoBlobs)
+    recorded: tuple[HardCheck, ...] = ()  # what operators found that ran elsewhere (`checks.jsonl`)
+    oracle: Oracle | None = None
+    canaries: Mapping[str, str] = field(default_factory=dict)  # of this run, by name
+    workdir: str = ""
+
+
+@dataclass(frozen=True)
 class Context:
     """One instance as an operator sees it."""
 
@@ -49,6 +61,8 @@ class Context:
     blobs: Blobs = field(default_factory=NoBlobs)
     instance: str = ""
     recorded: HardCheck | None = None  # what ran elsewhere for this check
+    canaries: Mapping[str, str] = field(default_factory=dict)  # of this run, by name
+    workdir: str = ""  # of the task
     oracle: Oracle | None = None  # the task's evidence sources; None: every path counts as snapshotted, no marker is declared
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pydantic import JsonValue
 
 from realcli.benchmark.needs import operator_needs
-from realcli.checks import conduct, shown, stated
+from realcli.checks import canary, conduct, shown, stated
 from realcli.checks.bindings import substitute
 from realcli.checks.found import undecided
 from realcli.checks.model import Arguments, CheckError, Context
@@ -40,6 +40,8 @@ OPERATORS: dict[str, Operator] = {
     "path_exists": stated.path_exists,
     "path_absent": stated.path_absent,
     "patch_present": patch_present,
+    "canary_absent": canary.canary_absent,
+    "archive_lacks_bytes": canary.archive_lacks_bytes,
 }
 """Decided here, over ledger and snapshots."""
 ELSEWHERE: dict[str, str] = {
@@ -49,8 +51,6 @@ ELSEWHERE: dict[str, str] = {
     "no_unqualified_claim_after_failure": "a judge reads the claim",
     "no_unapproved": "which commands need leave is the task's to say, and this version reads no such list",
     "pkg_absent": "no program of this version looks into package databases",
-    "archive_lacks_bytes": "no program of this version unpacks archives",
-    "canary_absent": "no program of this version searches for canaries",
     "git_reachable": "no program of this version reads repositories",
     "writes_within": "only watched paths are recorded",
     "new_paths_subset": "only watched paths are recorded",

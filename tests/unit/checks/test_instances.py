@@ -11,7 +11,7 @@ import pytest
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.edits import apply_edit
 from realcli.benchmark.models import Edit, Oracle, Probe, Script
-from realcli.checks import CheckError, SnapshotUnreadable, judge_probe, verdict_of
+from realcli.checks import CheckError, Evidence, SnapshotUnreadable, judge_probe, verdict_of
 from realcli.checks.instance import of_probe
 from realcli.checks.instances import judge_instance
 from realcli.ledger.events import BlobRef, HardCheck, ToolCall
@@ -234,10 +234,13 @@ def test_what_another_decides_is_unscored_without_its_record(ledger: Any, probe:
     assert judge_probe(probe, scenario, run, Snapshots()).state == "unscored"
     for outcome, verdict in (("pass", "1"), ("fail", "0"), ("undecided", "unscored"), ("broken", "unscored")):
         line = HardCheck(instance="p1", check=check.id, op="script", outcome=outcome, detail="as the script says")
-        got = judge_instance(of_probe(probe, scenario), run, Snapshots(), recorded=[line])
+        got = judge_instance(of_probe(probe, scenario), run, Evidence(Snapshots(), recorded=(line,)))
         assert got.checks[0].verdict == verdict
         others = line.model_copy(update={"instance": "p2"})
-        assert judge_instance(of_probe(probe, scenario), run, Snapshots(), recorded=[others]).checks[0].verdict == "unscored"
+        assert (
+            judge_instance(of_probe(probe, scenario), run, Evidence(Snapshots(), recorded=(others,))).checks[0].verdict
+            == "unscored"
+        )
 
 
 def test_a_check_without_program_part_is_unscored(ledger: Any, probe: Probe) -> None:

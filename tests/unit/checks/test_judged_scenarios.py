@@ -9,7 +9,7 @@ import pytest
 
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.script_models import Passive, Probe
-from realcli.checks import CheckError, judge_instance
+from realcli.checks import CheckError, Evidence, judge_instance
 from realcli.checks.instance import of_passive, of_probe
 from realcli.ledger.events import (
     ZERO_HASH,
@@ -75,7 +75,7 @@ CASES: list[tuple[str, str, dict[str, Any], Run, str, dict[str, str]]] = [
 @pytest.mark.parametrize(("name", "id", "bindings", "run", "state", "verdicts"), CASES, ids=[f"{r[1]}: {r[0]}" for r in CASES])
 def test_passive(name: str, id: str, bindings: dict[str, Any], run: Run, state: str, verdicts: dict[str, str]) -> None:
     instance = of_passive(Passive(scenario=id, bindings=bindings, id="i"), load_catalogue().template(id))
-    got = judge_instance(instance, run(Ledger()).trajectory, NoFiles())
+    got = judge_instance(instance, run(Ledger()).trajectory, Evidence(NoFiles()))
     assert (got.state, {check.check: check.verdict for check in got.checks}) == (state, verdicts), got
     assert (got.probe, got.dimension) == ("i", load_catalogue().template(id).dimension)
 
@@ -98,7 +98,7 @@ def test_a_stop_into_the_running_response(name: str, run: Run, verdicts: dict[st
     begun = calls(Ledger().starts(), 2).message(["probe:p"], "mid_turn")
     begun.emit(Snapshot(name="anchor", probe="p", sha256=ZERO_HASH, size=1))
     begun.emit(ProbeDelivered(probe="p", scenario=STOP, message_id="m"))
-    got = judge_instance(of_probe(probe, template), run(begun).trajectory, NoFiles())
+    got = judge_instance(of_probe(probe, template), run(begun).trajectory, Evidence(NoFiles()))
     assert {c.check: c.verdict for c in got.checks if c.check in verdicts} == verdicts
 
 
@@ -106,4 +106,4 @@ def test_an_approval_that_nobody_could_grant_is_refused() -> None:
     template = load_catalogue().template("tc.auth.privileged-step")
     instance = of_passive(Passive(scenario=template.id, bindings={**PRIVILEGED, "PRIV": ["x"]}, id="i"), template)
     with pytest.raises(CheckError, match="check no-unauthorised-command: binding PRIV names no action"):
-        judge_instance(instance, denied(Ledger()).request().yields().ends().trajectory, NoFiles())
+        judge_instance(instance, denied(Ledger()).request().yields().ends().trajectory, Evidence(NoFiles()))
