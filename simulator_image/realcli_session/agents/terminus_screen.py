@@ -35,7 +35,7 @@ def new_content(before: str, now: str) -> str | None:
 
 
 class Report(NamedTuple):
-    """What the model is shown, and whether anything changed since it was shown last."""
+    """What the model is shown, and whether that is known to differ from what it was shown last."""
 
     text: str
     changed: bool
@@ -57,7 +57,7 @@ class Screen:
             text = self._words.say("new_output", new)
         else:
             text = self._words.say("screen", await self._capture(False))
-        return Report(limited(text, self._words), before is None or before.rstrip() != self._before.rstrip())
+        return Report(limited(text, self._words), before is not None and before.rstrip() != self._before.rstrip())
 
     def forget(self) -> None:
         """The terminal is another one now."""
