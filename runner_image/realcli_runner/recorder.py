@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import queue
+import resource
 import select
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from realcli_runner.feed import Feed
 from realcli_runner.seccomp import EXIT_GROUP, Listener, Notification
 
 MAX_LIVE: Final = 2048
-"""Processes whose end is watched for at once, each with a descriptor."""
+"""Processes whose end is watched for at once, each with a descriptor; fewer where the runner may not have that many."""
 CHAIN: Final = 64
 HIDDEN_SECONDS: Final = 0.1
 HIDDEN_PAUSE: Final = 0.002
@@ -79,6 +80,7 @@ class Recorder:
         self._starting: _Starting | None = None
         self._epoll: select.epoll | None = None
         self._own = os.getpid()
+        self._most = max(0, min(MAX_LIVE, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 - 64))
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._marks: deque[int] = deque()
 
@@ -145,20 +147,27 @@ class Recorder:
     # -- the watcher ---------------------------------------------------------------------------------------------------
 
     def _watch(self, listener: Listener) -> None:
-        assert self._epoll is not None
         while True:
-            ready = [fd for fd, _ in self._epoll.poll(HIDDEN_PAUSE if self._hidden else -1)]
-            for fd in ready:
-                if fd == listener.fd:
-                    self._on_call(listener)
-                elif fd != self._wake:
-                    self._on_end(fd)
-            if self._hidden:
-                self._look_again()
-            elif ready == [self._wake]:
-                os.eventfd_read(self._wake)
-                while self._marks:
-                    self._push({"k": "mark", "n": self._marks.popleft()}, always=True)
+            try:
+                self._watch_once(listener)
+            except Exception as error:  # whatever it is: without this thread no program would start any more
+                self._gap(1, f"the record was disturbed: {type(error).__name__}: {error}")
+                time.sleep(HIDDEN_PAUSE)
+
+    def _watch_once(self, listener: Listener) -> None:
+        assert self._epoll is not None
+        ready = [fd for fd, _ in self._epoll.poll(HIDDEN_PAUSE if self._hidden else -1)]
+        for fd in ready:
+            if fd == listener.fd:
+                self._on_call(listener)
+            elif fd != self._wake:
+                self._on_end(fd)
+        if self._hidden:
+            self._look_again()
+        elif ready == [self._wake]:
+            os.eventfd_read(self._wake)
+            while self._marks:
+                self._push({"k": "mark", "n": self._marks.popleft()}, always=True)
 
     def _on_call(self, listener: Listener) -> None:
         notification = listener.receive()
@@ -277,7 +286,7 @@ class Recorder:
         if live is not None:
             live.ids = [*live.ids[-CHAIN:], number]
             return
-        if len(self._live) >= MAX_LIVE:
+        if len(self._live) >= self._most:
             return  # its end stays unknown
         assert self._epoll is not None
         try:

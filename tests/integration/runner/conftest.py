@@ -95,7 +95,9 @@ async def start(bundle: Path, request: pytest.FixtureRequest) -> AsyncIterator[S
     """Start a runner: `await start("plain" | "pod" | "empty")`. Everything is gone after the test."""
     cleanup = contextlib.AsyncExitStack()
 
-    async def begin(place: str, *, env: dict[str, str] | None = None, answer_seconds: float = 60.0) -> Running:
+    async def begin(
+        place: str, *, env: dict[str, str] | None = None, answer_seconds: float = 60.0, nofile: int | None = None
+    ) -> Running:
         if place == "empty":
             root: Path = request.getfixturevalue("empty_root")
             sockets, work = root / "run" / "realcli", Path("/work")
@@ -112,7 +114,15 @@ async def start(bundle: Path, request: pytest.FixtureRequest) -> AsyncIterator[S
             cleanup.callback(shutil.rmtree, host_work, ignore_errors=True)
         environ = env if env is not None else {"PATH": os.environ["PATH"], "HOME": "/root"}
         process = subprocess.Popen(  # noqa: ASYNC220 (starting is quick, and the end is waited for in a thread)
-            [*wrapped(place, root), *command, "--setup-seconds", "60"], env=environ, stdin=subprocess.DEVNULL
+            [
+                *([] if nofile is None else ["prlimit", f"--nofile={nofile}"]),
+                *wrapped(place, root),
+                *command,
+                "--setup-seconds",
+                "60",
+            ],
+            env=environ,
+            stdin=subprocess.DEVNULL,
         )
         cleanup.callback(_end, process)
         listener = listen(str(sockets / "session.sock"))

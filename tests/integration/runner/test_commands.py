@@ -196,6 +196,16 @@ async def test_quiesce_ends_programs_that_execute_without_pause(pod) -> None:
     assert await sh(pod.client, "true") == 0
 
 
+async def test_more_processes_than_descriptors_do_not_use_up_the_runners(start) -> None:
+    """It may have 256 descriptors: 400 programs at once, and it still starts others and answers."""
+    running = await start("plain", nofile=256)
+    rows = await recording(running.client)
+    await sh(running.client, "i=0; while [ $i -lt 400 ]; do sleep 100 & i=$((i+1)); done")
+    await rows.until(lambda _: rows.deeds.count("sleep") == 400)
+    assert await sh(running.client, "exit 6") == 6
+    assert await running.client.get_file("/proc/1/comm")
+
+
 async def test_a_second_record_is_refused(running) -> None:
     await recording(running.client)
     again = await running.client.record()
