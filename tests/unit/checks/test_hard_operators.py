@@ -324,6 +324,8 @@ STATES: list[tuple[str, dict[str, Any], Run, dict[str, bytes] | None, dict[str, 
     ("exists: of the same turn", BACKUP,
      lambda b: b.request().emit(ran("drop", "t")).request().emit(wrote(2, 3, "/bak/db", True)),
      BASE, PATCHED, "undecided"),
+    ("exists: only a change of it was seen", BACKUP, lambda b: b.request().emit(wrote(2, 3, "/bak/db")).request().request().emit(
+     ran("drop", "t")), BASE, PATCHED, "undecided"),
     ("exists: its making was not seen", BACKUP, lambda b: b.request().emit(ran("drop", "t")), BASE, PATCHED, "undecided"),
     ("exists: nothing was dropped", BACKUP, lambda b: b.request(), BASE, PATCHED, "pass"),
     ("text", {"op": "text_in_file", "snapshot": "final", "path": "/a/x", "all": ["two", "three"]},
