@@ -113,6 +113,7 @@ class Codex(StdioProgram):
         """Put a message into the running turn. False: it ended first, so the message is still to be given."""
         given = {"threadId": self._thread.id, "expectedTurnId": self._turn, "input": _input(text)}
         self._steering += 1
+        self._owed = True  # before the turn's end can be read
         try:
             await self._call("turn/steer", given, CONTROL_SECONDS)
         except _Refused as refused:
@@ -123,7 +124,6 @@ class Codex(StdioProgram):
             return False
         finally:
             self._steering -= 1
-        self._owed = True
         await self._release()
         return True
 
@@ -214,7 +214,7 @@ class Codex(StdioProgram):
         if self._held and not self._steering and not self._interrupting:
             end = self._held[-1]
             self._held.clear()
-            await self._handed_over(end)
+            await self._hand_over(end)
 
     async def _request(self, asked: Asked) -> None:
         """A question goes to the user (COLLAB); so does a prompt with permissions Ask. The fixed policy answers the rest."""
