@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from realcli.ledger.findings import Finding, Kind
@@ -68,13 +70,15 @@ def unchained(lines: Sequence[Line], first: int, before: str | None) -> Line | N
 
 def astray(gaps: Sequence[tuple[Sequence[Line], Gap]]) -> list[Line]:
     """Lines that stand in another gap than the one their event is missing from."""
+    starts = [gap.first for _, gap in gaps]
+    there = [{line.seq for line in lines} for lines, _ in gaps]
     found = []
     for lines, gap in gaps:
         for line in lines:
             if line.seq is None or gap.first <= line.seq <= gap.last or not line.whole:
                 continue
-            home = next((other for other in gaps if other[1].first <= line.seq <= other[1].last), None)
-            if home is not None and all(other.seq != line.seq for other in home[0]):
+            home = bisect_right(starts, line.seq) - 1
+            if home >= 0 and line.seq <= gaps[home][1].last and line.seq not in there[home]:
                 found.append(line)
     return found
 
@@ -82,56 +86,87 @@ def astray(gaps: Sequence[tuple[Sequence[Line], Gap]]) -> list[Line]:
 def explain(lines: Sequence[Line], gap: Gap, elsewhere: Sequence[Line] = ()) -> Iterator[Finding]:
     """What is wrong with the lines that stand in a gap. Nothing, if they are a sound chain from end to end.
 
-    `elsewhere`: lines of any gap that stand in another one, told already.
+    `elsewhere`: lines of any gap that stand in another one, told already. Takes time and memory by the lines that are there,
+    whatever numbers a forged seal or line may name.
     """
-    lines = [line for line in lines if line not in elsewhere]
-    strayed = {line.seq for line in elsewhere}
+    strayed = {line.where for line in elsewhere}
+    lines = [line for line in lines if line.where not in strayed]
     events = [line for line in lines if line.seq is not None and line.whole and gap.first <= line.seq <= gap.last]
-    kept, doubles = _one_each(events, gap)
-    places = {line.where: place for place, line in enumerate(lines)}
-    moved = _moved(sorted(kept.values(), key=lambda line: places[line.where]))
-    extra = [line for line in lines if line not in events] + doubles
-    absent = [number for number in range(gap.first, gap.last + 1) if number not in kept and number not in strayed]
-    runs = list(_runs(absent))
+    kept = _one_each(events, gap)
+    own = {line.where for line in kept.values()}
+    moved = _moved([line for line in lines if line.where in own])
+    stray = {line.where for line in moved}
+    steady = [(place, line) for place, line in enumerate(lines) if line.where in own and line.where not in stray]
+    holes = _holes(sorted({*kept, *(line.seq for line in elsewhere if line.seq is not None)}), gap)
     for line in moved:
         yield Finding(Kind.REORDERED, line.where, f"event {line.seq} does not stand where it was written")
-    steady = [line for line in lines if line.seq is not None and kept.get(line.seq) is line and line not in moved]
-    stands = sorted(steady, key=lambda line: places[line.where])
-    for line in sorted(extra, key=lambda line: places[line.where]):
-        number = _instead_of(line, stands, places, runs)
-        if not line.whole:
-            continue  # told below, with what is gone
-        if number is None:
+    for place, line in enumerate(lines):
+        if line.where in own or not line.whole:
+            continue  # what has no end is told below, with what is gone
+        number = _stands_for(place, steady, holes)
+        if number is not None:
+            yield Finding(Kind.CHANGED, line.where, f"the line is not event {number}, which was written there")
+        else:
             what = "the line is no event" if line.seq is None else f"a line that calls itself event {line.seq}"
             yield Finding(Kind.ADDED, line.where, f"{what}: nothing was written between the lines around it")
-        else:
-            runs = [part for run in runs for part in _without(run, number)]
-            yield Finding(Kind.CHANGED, line.where, f"the line is not event {number}, which was written there")
     torn = [line for line in lines if not line.whole]
     for line in torn:
         yield Finding(Kind.TRUNCATED, line.where.rpartition(":")[0], "its last line has no end")
-    for low, high in runs:
-        told = f"event {low}" if low == high else f"events {low} to {high}"
-        if gap.ends and high == gap.last and not torn:
-            yield Finding(Kind.TRUNCATED, "ledger", f"it ends before {told}: {gap.last} were sealed")
-        elif not torn:
-            following = next((line.where for line in stands if line.seq is not None and line.seq > high), None)
-            before = next((line.where for line in reversed(stands) if line.seq is not None and line.seq < low), None)
-            yield Finding(Kind.MISSING, following or before or "ledger", f"{told} should stand here")
+    if not torn:
+        yield from _gone(holes, [line for _, line in steady], gap)
     yield from _changed(kept, gap)
 
 
-def _one_each(events: Sequence[Line], gap: Gap) -> tuple[dict[int, Line], list[Line]]:
-    """The line of each number, and the lines beside it: the one that others vouch for stays, of these the one in its place."""
+@dataclass(slots=True)
+class Hole:
+    """Numbers from `first` to `last` that no line has."""
+
+    first: int
+    last: int
+
+
+def _holes(numbers: Sequence[int], gap: Gap) -> list[Hole]:
+    """Between the numbers that are there (sorted), inside the gap."""
+    inside = [number for number in numbers if gap.first <= number <= gap.last]
+    edges = [gap.first - 1, *inside, gap.last + 1]
+    return [Hole(low + 1, high - 1) for low, high in pairwise(edges) if high - low > 1]
+
+
+def _stands_for(place: int, steady: Sequence[tuple[int, Line]], holes: list[Hole]) -> int | None:
+    """The number whose line the one at `place` stands in for: one that is absent exactly there. It is taken from its hole."""
+    at = bisect_left(steady, place, key=lambda item: item[0])
+    low = steady[at - 1][1].seq if at else None
+    high = steady[at][1].seq if at < len(steady) else None
+    index = bisect_left(holes, low + 1, key=lambda hole: hole.first) if low is not None else 0
+    for hole in holes[index : index + 1]:
+        if hole.first <= hole.last and (high is None or hole.first < high):
+            hole.first += 1
+            return hole.first - 1
+    return None
+
+
+def _gone(holes: Sequence[Hole], stands: Sequence[Line], gap: Gap) -> Iterator[Finding]:
+    for hole in holes:
+        if hole.first > hole.last:
+            continue
+        told = f"event {hole.first}" if hole.first == hole.last else f"events {hole.first} to {hole.last}"
+        if gap.ends and hole.last == gap.last:
+            yield Finding(Kind.TRUNCATED, "ledger", f"it ends before {told}: {gap.last} were sealed")
+            continue
+        at = bisect_left(stands, hole.first, key=lambda line: line.seq or 0)
+        near = stands[at] if at < len(stands) else stands[-1] if stands else None
+        yield Finding(Kind.MISSING, near.where if near is not None else "ledger", f"{told} should stand here")
+
+
+def _one_each(events: Sequence[Line], gap: Gap) -> dict[int, Line]:
+    """The line of each number. Of several the one that others vouch for stays, of these the one in its place."""
     vouched = {line.prev for line in events} | {gap.after}
     ranks: dict[int, list[tuple[bool, bool, int]]] = {}
     for place, line in enumerate(events):
         assert line.seq is not None
         before = events[place - 1].seq if place else gap.first - 1
         ranks.setdefault(line.seq, []).append((line.hash in vouched, before == line.seq - 1, -place))
-    best = {number: -max(found)[2] for number, found in ranks.items()}
-    kept = {number: events[place] for number, place in best.items()}
-    return kept, [line for place, line in enumerate(events) if place not in best.values()]
+    return {number: events[-max(found)[2]] for number, found in ranks.items()}
 
 
 def _moved(lines: Sequence[Line]) -> list[Line]:
@@ -153,49 +188,14 @@ def _moved(lines: Sequence[Line]) -> list[Line]:
     return [line for place, line in enumerate(lines) if place not in rising]
 
 
-def _instead_of(line: Line, stands: Sequence[Line], places: Mapping[str, int], runs: Sequence[tuple[int, int]]) -> int | None:
-    """The number whose line this one stands in for: one that is absent exactly there."""
-    place = places[line.where]
-    low = max((s.seq for s in stands if s.seq is not None and places[s.where] < place), default=None)
-    high = min((s.seq for s in stands if s.seq is not None and places[s.where] > place), default=None)
-    for first, last in runs:
-        if (low is None or first > low) and (high is None or last < high):
-            return first
-    return None
-
-
-def _without(run: tuple[int, int], number: int) -> Iterator[tuple[int, int]]:
-    low, high = run
-    if not low <= number <= high:
-        yield run
-        return
-    if low < number:
-        yield low, number - 1
-    if number < high:
-        yield number + 1, high
-
-
-def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    low = high = None
-    for number in numbers:
-        if high is not None and number == high + 1:
-            high = number
-            continue
-        if low is not None and high is not None:
-            yield low, high
-        low = high = number
-    if low is not None and high is not None:
-        yield low, high
-
-
 def _changed(kept: Mapping[int, Line], gap: Gap) -> Iterator[Finding]:
     """Lines whose hash is not the one that the line after them has, told from the sound end backwards: where the line after is
     itself not what was written, what it says of the one before proves nothing."""
     suspects: dict[int, Line] = {}
-    for number in range(gap.last, gap.first - 1, -1):
-        line, after = kept.get(number), kept.get(number + 1)
+    for number in sorted(kept, reverse=True):
+        line, after = kept[number], kept.get(number + 1)
         wanted = gap.after if number == gap.last else after.prev if after is not None else None
-        if line is not None and wanted is not None and line.hash != wanted and number + 1 not in suspects:
+        if wanted is not None and line.hash != wanted and number + 1 not in suspects:
             suspects[number] = line
     first = kept.get(gap.first)
     if first is not None and gap.before is not None and first.prev != gap.before and gap.first not in suspects:

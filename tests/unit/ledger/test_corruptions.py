@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from realcli.ledger import chain, segments, verify
+from realcli.ledger.seals import WorkSeal
 from realcli.ledger.verify import Report, verify_attempt
 from realcli.storage.local import LocalStore
 from tests.support.attempts import finish, make_attempt, tell
-from tests.support.corruptions import MUTATORS, SEAL, VERIFY, Files, Scene
+from tests.support.corruptions import MUTATORS, SEAL, VERIFY, Files, Scene, reseal
 
 CASES = 200
 TWINS = 4
@@ -101,15 +102,32 @@ def test_a_corruption_has_its_name(sealed: list[tuple[str, Files]], number: int)
     ("module", "part"),
     [
         (segments, "explain"), (segments, "astray"), (segments, "_end"), (segments, "_refs"), (chain, "_moved"),
-        (chain, "_changed"), (chain, "_instead_of"), (verify, "_objects"), (verify, "_place"), (verify, "_verify_seal"),
+        (chain, "_changed"), (chain, "_stands_for"), (verify, "_objects"), (verify, "_place"), (verify, "_verify_seal"),
     ],
 )  # fmt: skip
 def test_the_corpus_notices_a_verifier_that_lacks_a_part(
     sealed: list[tuple[str, Files]], monkeypatch: pytest.MonkeyPatch, module: Any, part: str
 ) -> None:
     """Green means something: whatever part of the verifier sees nothing any more, the corpus turns red."""
-    monkeypatch.setattr(module, part, lambda *_: None if part in ("_end", "_instead_of") else [])
+    monkeypatch.setattr(module, part, lambda *_: None if part in ("_end", "_stands_for") else [])
     assert any(misnamed(sealed, number) for number in range(CASES))
+
+
+@pytest.mark.parametrize("field", ["events", "segments"])
+def test_a_seal_that_counts_without_end_costs_no_time(sealed: list[tuple[str, Files]], field: str) -> None:
+    root, clean = sealed[0]
+    files = dict(clean)
+    seal = WorkSeal.model_validate_json(files[SEAL])
+    reseal(Scene(random.Random(0), files, {}), ledger=seal.ledger.model_copy(update={field: 10**15}))
+    del files[sorted(name for name in files if name.startswith("ledger/"))[3]]
+    assert check(files, root).findings
+
+
+def test_a_ledger_that_is_damaged_all_over_is_read_once(sealed: list[tuple[str, Files]]) -> None:
+    """Whoever can write to the bucket can make the work of who verifies it as large as the ledger, not larger."""
+    lines = [chain.Line(f"s:{n}", n if n % 3 else None, f"{n}", f"{n + 1}" if n % 7 else "x") for n in range(1, 60_000)]
+    found = list(chain.explain(lines[::-1][:20_000] + lines, chain.Gap(1, 10**12, "1", None, True)))
+    assert len(found) > 20_000
 
 
 def test_every_corruption_is_made_several_times_and() -> None:
