@@ -29,7 +29,8 @@ def _sub_agent(prompt: str, final: str) -> list[dict[str, Any]]:
 
 def _goal(first: str, last: str) -> list[Step]:
     start = {"call": {"name": "create_goal", "input": {"objective": "Finish the work."}}}
-    return [start, {"say": first}, {"call": {"name": "update_goal", "input": {"status": "complete"}}}, {"say": last}]
+    reached = {"call": {"name": "update_goal", "input": {"status": "complete"}}, "fault": {"delay": 1.5}}
+    return [start, {"say": first}, reached, {"say": last}]  # slow, so that a hand-over after the first text would show
 
 
 def _mcp_call(server: str, tool: str, given: dict[str, Any]) -> list[Step]:
