@@ -127,6 +127,14 @@ class Bench:
                 await asyncio.sleep(0.03)
         raise AssertionError(what)
 
+    async def until_ended(self) -> None:
+        """Until nothing of the program's own runs: a signal takes its time."""
+
+        async def ended() -> bool:
+            return await self.own() == []
+
+        await self.until(ended, "the program has ended")
+
     async def until_gone(self, part: str) -> None:
         """Until no command holds `part`."""
 

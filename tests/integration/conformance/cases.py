@@ -351,7 +351,7 @@ async def crash(driver: Driver, begin: Begin) -> None:
     assert await bench.next(Exit) == Exit(None, signal.SIGKILL)
     assert bench.of("agent_exit")[0]["signal"] == signal.SIGKILL
     assert not [event for event in bench.passed if isinstance(event, Yield)]
-    assert await bench.own() == []
+    await bench.until_ended()
     with pytest.raises(AgentUnresponsive):
         await bench.adapter.interrupt()
 
@@ -370,7 +370,7 @@ async def hang(driver: Driver, begin: Begin) -> None:
     assert status is not None
     assert status.signal == signal.SIGKILL
     assert bench.of("agent_exit")[0]["signal"] == signal.SIGKILL
-    assert await bench.own() == []
+    await bench.until_ended()
 
 
 @case("SIGTERM", proves=("agent_exit",))
