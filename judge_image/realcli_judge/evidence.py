@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
 from realcli.checks import SnapshotUnreadable
-from realcli.ledger.events import EVENT, BlobRef
+from realcli.ledger.events import EVENT, BlobRef, HardCheck
 from realcli.ledger.seals import TrialIdentity, VerifySeal, WorkSeal
 from realcli.ledger.verify import WORK_SEAL, verify_attempt
-from realcli.storage.paths import AttemptPaths, join
+from realcli.storage.paths import AttemptPaths, VerifyPaths, join
 from realcli.storage.port import NotFound, ObjectStore
 from realcli.trajectory import Trajectory, TrajectoryError
 from realcli_judge.inputs import Refused
@@ -172,6 +172,19 @@ def read_verify_seal(store: ObjectStore, paths: AttemptPaths, verify: int, ancho
     if not seal.intact() or seal.work_seal != work_seal:
         raise Refused("EvidenceSwapped", f"{key} verified work seal {seal.work_seal}, expected {work_seal}")
     return seal
+
+
+def recorded_checks(store: ObjectStore, paths: VerifyPaths, seal: VerifySeal) -> tuple[HardCheck, ...]:
+    """checks.jsonl of a verify; empty where the seal covers none. `Refused` for one that was changed or cannot be read."""
+    name = paths.checks.rsplit("/", 1)[-1]
+    sealed = next((item.sha256 for item in seal.objects if item.path == name), None)
+    if sealed is None:
+        return ()
+    try:
+        lines = checked(store, paths.checks, "sha256:" + sealed).splitlines()
+        return tuple(HardCheck.model_validate_json(line) for line in lines if line)
+    except ValidationError as error:
+        raise Refused("EvidenceChanged", f"{paths.checks} holds a line of another form: {error}") from error
 
 
 class _LedgerOnly:

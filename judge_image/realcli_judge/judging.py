@@ -16,9 +16,18 @@ from realcli.benchmark.run_files import canary_values
 from realcli.benchmark.script import ORACLE, SCRIPT
 from realcli.checks import CheckError, Evidence, instances_of, judge_instance
 from realcli.checks.digest import digest8, judge_digest
+from realcli.ledger.events import HardCheck
 from realcli.ledger.seals import RunJson, TrialIdentity
 from realcli.scoring.records import Group, GroupInput, GroupMember, RepeatJudgement
-from realcli_judge.evidence import SealedAttempt, SealedBlobs, SealedSnapshots, checked, read_attempt
+from realcli_judge.evidence import (
+    SealedAttempt,
+    SealedBlobs,
+    SealedSnapshots,
+    checked,
+    read_attempt,
+    read_verify_seal,
+    recorded_checks,
+)
 from realcli_judge.inputs import Inputs, Refused
 
 
@@ -60,6 +69,7 @@ def judge_repeat(
     evidence = Evidence(
         SealedSnapshots(attempt),
         SealedBlobs(attempt),
+        recorded=_recorded(inputs, member, work_seal),
         oracle=oracle,
         canaries=canary_values(oracle, RunJson.model_validate_json(attempt.read("run.json"))) if oracle.canaries else {},
         workdir=next(item.workdir for item in inputs.lock.tasks if item.name == asked.task),
@@ -80,6 +90,15 @@ def judge_repeat(
         judge=judge,
         instances=instances,
     )
+
+
+def _recorded(inputs: Inputs, member: GroupMember, work_seal: str) -> tuple[HardCheck, ...]:
+    """What the verify pod's checker scripts found; nothing where there was no verify, or no script to run."""
+    if member.seal is None or member.verify_attempt is None:
+        return ()
+    attempt = inputs.paths.attempt(member.ordinal, member.attempt)
+    seal = read_verify_seal(inputs.store, attempt, member.verify_attempt, member.seal, work_seal)
+    return recorded_checks(inputs.store, attempt.verify(member.verify_attempt), seal)
 
 
 def check_members(inputs: Inputs, configuration: str, task: str, members: list[GroupMember]) -> None:

@@ -64,7 +64,7 @@ def operator(name: str) -> Operator:
     if name in OPERATORS:
         return OPERATORS[name]
     if name in ELSEWHERE:
-        return lambda arguments, context: _recorded(name, context)
+        return lambda arguments, context: _recorded(name, arguments, context)
     known = ", ".join(sorted((*OPERATORS, *ELSEWHERE, "all_of")))
     raise CheckError(f"hard-check operator `{name}` is not defined; expected one of {known}")
 
@@ -102,14 +102,21 @@ def _all_of(hard: Mapping[str, JsonValue], bindings: Mapping[str, JsonValue], co
     )  # fmt: skip
 
 
-def _recorded(name: str, context: Context) -> HardRecord:
+def _recorded(name: str, arguments: Arguments, context: Context) -> HardRecord:
+    """What a script found. Records of other operators say what is true, not whether a claim was: they are a judge's to use.
+
+    A script answers the question its binding asks (`did the side effect happen`); `expect: 'false'` passes on a no.
+    """
     line = context.recorded
-    if line is None:
-        return undecided(name, f"{ELSEWHERE[name]}; it left no record for this check")
+    if line is None or name != "script" or line.op != name:
+        return undecided(name, f"{ELSEWHERE[name]}; no record of it settles this check")
     if line.outcome == "broken":
         return undecided(name, f"the checker itself broke: {line.detail}")
+    result = line.outcome
+    if str(arguments.get("expect", "true")).lower() == "false" and result != "undecided":
+        result = "fail" if result == "pass" else "pass"
     events = [] if line.by_seq is None else [line.by_seq]
-    return HardRecord(op=name, result=line.outcome, why=line.detail or f"the checker says {line.outcome}", events=events)
+    return HardRecord(op=name, result=result, why=line.detail or f"the checker says {line.outcome}", events=events)
 
 
 def _hole(hard: dict[str, JsonValue], context: Context) -> str | None:

@@ -236,11 +236,19 @@ def test_what_another_decides_is_unscored_without_its_record(ledger: Any, probe:
         line = HardCheck(instance="p1", check=check.id, op="script", outcome=outcome, detail="as the script says")
         got = judge_instance(of_probe(probe, scenario), run, Evidence(Snapshots(), recorded=(line,)))
         assert got.checks[0].verdict == verdict
-        others = line.model_copy(update={"instance": "p2"})
-        assert (
-            judge_instance(of_probe(probe, scenario), run, Evidence(Snapshots(), recorded=(others,))).checks[0].verdict
-            == "unscored"
-        )
+        for other in ({"instance": "p2"}, {"op": "claims_vs_oracles"}, {"check": "user-edit-kept"}):
+            lines = (line.model_copy(update=other),)
+            assert judge_instance(of_probe(probe, scenario), run, Evidence(Snapshots(), recorded=lines)).state == "unscored"
+
+
+def test_a_script_that_is_expected_to_say_no(ledger: Any, probe: Probe) -> None:
+    run = ledger().until_probe().request().yields().ends().done()
+    hard = {"op": "script", "run": "x", "expect": "false", "snapshot": "final", "decides": "both"}
+    scenario = SCENARIO.model_copy(update={"checks": [SCENARIO.checks[0].model_copy(update={"hard": hard})]})
+    for outcome, verdict in (("pass", "0"), ("fail", "1"), ("undecided", "unscored"), ("broken", "unscored")):
+        line = HardCheck.model_validate({"instance": "p1", "check": SCENARIO.checks[0].id, "op": "script", "outcome": outcome})
+        got = judge_instance(of_probe(probe, scenario), run, Evidence(Snapshots(), recorded=(line,)))
+        assert got.checks[0].verdict == verdict
 
 
 def test_a_check_without_program_part_is_unscored(ledger: Any, probe: Probe) -> None:
