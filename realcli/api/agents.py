@@ -24,7 +24,7 @@ class ProgramFacts(NamedTuple):
 
 PROGRAMS: dict[str, ProgramFacts] = {
     "claude-code": ProgramFacts("anthropic", "2.1.140", ("glibc",), ("Bypass", "Ask")),
-    "codex": ProgramFacts("responses", "0.142.0", ("glibc", "musl"), ("Bypass", "Ask")),
+    "codex": ProgramFacts("responses", "0.142.0", ("glibc", "musl", "none"), ("Bypass", "Ask")),
     "terminus-2": ProgramFacts("chat", "0.26.0", ("glibc", "musl", "none"), ("Bypass",)),  # harbor's version; it asks for nothing
 }
 

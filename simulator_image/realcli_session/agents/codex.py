@@ -60,7 +60,7 @@ class Codex(StdioProgram):
 
     program: ClassVar[str] = codex_launch.PROGRAM
     wire_api: ClassVar[Literal["anthropic", "responses", "chat"]] = "responses"
-    libcs: ClassVar[tuple[LibC, ...]] = ("glibc", "musl")
+    libcs: ClassVar[tuple[LibC, ...]] = ("glibc", "musl", "none")  # static: it starts in an empty image too
     permission_modes: ClassVar[tuple[Literal["Ask", "Bypass"], ...]] = ("Ask", "Bypass")
     visible_text: ClassVar[str] = (
         "message items of the main thread, and the questions of request_user_input; "

@@ -106,11 +106,10 @@ def test_every_setting_is_listed_with_its_reason() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("more", [{"libc": "none"}, {"permissions": "Sometimes"}])
-async def test_what_cannot_be_started_is_refused(more: Any) -> None:
+async def test_what_cannot_be_started_is_refused() -> None:
     adapter = Codex(cast(Any, None), cast(Any, None))
-    with pytest.raises(SpawnFailed, match=r"glibc or musl|expected Ask or Bypass"):
-        await adapter.start(a_spec(**more))
+    with pytest.raises(SpawnFailed, match="expected Ask or Bypass"):
+        await adapter.start(a_spec(permissions="Sometimes"))
 
 
 @pytest.mark.parametrize("adapter", [ClaudeCode, Codex])
