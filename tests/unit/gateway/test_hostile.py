@@ -192,7 +192,7 @@ async def endless(request: web.Request) -> web.StreamResponse:
 async def test_a_stream_without_end_is_cut(rig: MakeRig, wire: Wire) -> None:
     made = await rig(endless, streams(*wire.stream("x", MODEL)), dialect=wire.api, max_reply=1 << 20)
     got: list[bytes] = []
-    async with made.post(raw(wire.plain("go"))) as response:
+    async with asyncio.timeout(20), made.post(raw(wire.plain("go"))) as response:
         with pytest.raises(aiohttp.ClientPayloadError):
             await drain(response, got)
     assert sum(map(len, got)) < 2 << 20
