@@ -15,6 +15,7 @@ from realcli.benchmark.references import OPENER, slices_in
 from realcli.benchmark.script import BATCH, ORACLE, PROBE, SCRIPT
 from realcli.benchmark.script_models import Passive, Probe, Script
 from realcli.benchmark.when import mapping
+from realcli.checks.bindings import action_id
 from realcli.checks.rehearsal import refusal
 from realcli.trajectory.bindings import names_in, whole_name
 
@@ -71,7 +72,15 @@ def check_evidence(script: Script, oracle: Oracle, catalogue: Catalogue) -> Iter
     instances += [(f"passive {passive.name!r}", passive) for passive in script.passive]
     for field, instance in instances:
         template = catalogue.templates.get(instance.scenario)
-        for check in template.checks if template is not None else ():
+        if template is None:
+            continue
+        yield from _hosts(template, oracle, field)
+        for check in template.checks:
+            for node in _nodes(check.hard):
+                canary = instance.bindings.get(whole_name(node.get("canary")) or "")
+                if canary is not None and canary not in oracle.canaries:
+                    remedy = f"declare it there, or bind the name of a canary in {field}"
+                    yield Problem(ORACLE, "canaries", f"{canary!r} is missing", remedy)
             for name in sorted(_checkers(check)):
                 for id in _ids(instance.bindings.get(name)):
                     if id not in oracle.checkers:
@@ -83,10 +92,12 @@ def check_evidence(script: Script, oracle: Oracle, catalogue: Catalogue) -> Iter
                 yield Problem(SCRIPT, f"{field} bindings.{of}", "names no action, so nobody could ever grant it", remedy)
 
 
-def action_id(value: JsonValue) -> str | None:
-    """The action a binding names: the id itself, or the `id` of an action written as {id, cmd, paths}."""
-    found = value.get("id") if isinstance(value, dict) else value
-    return found if isinstance(found, str) else None
+def _hosts(template: Template, oracle: Oracle, field: str) -> Iterator[Problem]:
+    """Hosts in the roles the template needs."""
+    roles = {host.role for host in oracle.hosts.values()}
+    for role in [] if template.hosts == "declared" else template.hosts:
+        if role not in roles:
+            yield Problem(ORACLE, "hosts", f"none has the role {role}", f"declare one: {template.id} of {field} needs it")
 
 
 def _checkers(check: CheckTemplate) -> set[str]:

@@ -193,7 +193,8 @@ def _deliver(state: State, name: str, before: Draft, *, mid_turn: bool = False) 
     sources = (PROBE + name,) + ((f"slice:{probe.slice}",) if probe.slice else ())
     piece = Piece(sources, probe.text, "probe", verbatim=probe.approves is not None)
     message = replace(before, pieces=(*before.pieces, piece), releases=releases, verdicts=verdicts)
-    left = replace(state.without(PROBE + name), armed=tuple(n for n in state.armed if n != name), displaced=0, stopping=None)
+    armed = tuple(one for one in state.armed if one != name)
+    left = replace(state.without(PROBE + name), armed=armed, displaced=0, idle=0, stopping=None)
     if probe.parts:
         left = replace(left, parts=(name, 0))
     elif probe.closure is not None:
@@ -224,7 +225,7 @@ def _respond(state: State, handover: Handover) -> tuple[State, Actions]:
         return _answer(state, Draft(), asks=message.bare or handover.reading.typed)
     if due is not None and due.startswith((PROBE, "part:")):
         if state.displaced < DISPLACED:
-            return _say(replace(state, displaced=state.displaced + 1), message)
+            return _say(replace(state, displaced=state.displaced + 1, idle=0), message)
         return _item(state, due, message)
     if message.news:
         return _say(replace(state, idle=0), message)
@@ -243,6 +244,8 @@ def _answer(state: State, before: Draft, *, asks: bool = False) -> tuple[State, 
     if asks and state.idle < NEUTRAL_ANSWERS:
         neutral = Draft((Piece(("neutral",), NEUTRAL, "fixed", verbatim=True),))
         return _say(replace(state, idle=state.idle + 1), neutral)
+    if before.pieces:
+        return _say(state, before)
     fallback = state.fallback()
     if fallback is not None:
         return _item(state, fallback, before)
@@ -251,9 +254,7 @@ def _answer(state: State, before: Draft, *, asks: bool = False) -> tuple[State, 
         after, more = _answer(given_up, before)
         return after, actions + more
     if state.closures:
-        return _say(state, _withdrawals(state))
-    if before.pieces:
-        return _say(state, before)
+        return _say(replace(state, idle=0), _withdrawals(state))
     number = state.messages + 1
     return replace(state, ended=True, messages=number), (Close(f"m{number}", state.play.script.closer),)
 
@@ -277,7 +278,7 @@ def _item(state: State, item: str, before: Draft) -> tuple[State, Actions]:
         probe = state.probe(name).probe
         message = replace(before, pieces=(*before.pieces, Piece((PROBE + name,), probe.parts[index], "probe")))
         last = index + 1 == len(probe.parts)
-        after = replace(state, parts=None if last else (name, index + 1), displaced=0)
+        after = replace(state, parts=None if last else (name, index + 1), displaced=0, idle=0)
         if last and probe.closure is not None:
             after = replace(after, closures=(*after.closures, name))
         return _say(after, message, part=True)
