@@ -122,7 +122,11 @@ async def test_a_terminal_where_there_is_nothing(empty: Callable[..., Any], shel
     assert "SHELL=/bin/sh" in seen
     assert {proc.uid for proc in await client.procs()} == {uid or 0}
     await tmux.end(5)
-    assert await client.procs() == ()
+
+    async def gone() -> bool:
+        return await client.procs() == ()
+
+    await wait_for(gone, "the shell has followed its terminal")
 
 
 async def test_an_image_without_a_shell(empty: Callable[..., Any]) -> None:

@@ -81,11 +81,11 @@ async def test_a_command_and_the_claim(stand: StartStand) -> None:
     assert status is not None
     assert (status.code, status.signal) == (0, None)
     assert await run.next(Exit) == Exit(0, None)
-    assert await run.commands() == []
     (started,) = run.of("agent_start")
     assert (started["program"], started["argv"][-1], len(started["binarySha256"])) == ("terminus-2", "-D", 64)
 
 
+@pytest.mark.slow
 async def test_what_comes_while_it_waits_is_a_result_too(stand: StartStand) -> None:
     slow = reply("until [ -e go ]; do sleep 0.05; done; echo came\n", wait=0.3)
     run = await stand(slow, reply("", wait=0.3), reply("", wait=1.0), DONE)
@@ -162,6 +162,7 @@ async def test_a_question_waits_and_a_report_does_not(stand: StartStand) -> None
     assert Withdrawn(question.request_id) not in run.passed
 
 
+@pytest.mark.slow
 async def test_another_message_withdraws_a_question(stand: StartStand) -> None:
     run = await stand(ask("Which colour?"), DONE, mode="COLLAB")
     await run.adapter.send("Paint it.")
@@ -206,9 +207,12 @@ LOOPS = {
     "busy deaf shell": "trap '' INT; while true; do echo >> ticks; done\n",
     "deaf grandchild": "(trap '' INT; setsid -w sh -c 'while :; do date >> ticks; sleep 0.1; done')\n",
 }
+QUICK = ("deaf", "busy deaf shell")
 
 
-@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS.keys())
+@pytest.mark.parametrize(
+    "loop", [pytest.param(loop, id=name, marks=() if name in QUICK else pytest.mark.slow) for name, loop in LOOPS.items()]
+)
 async def test_interrupt_stops_the_command_and_the_next_message_works(stand: StartStand, wait_for: WaitFor, loop: str) -> None:
     run = await stand(reply(loop, wait=60), reply("echo still $((40 + 2))\n"), DONE, mode="COLLAB")
     await run.adapter.send("Run it.")
@@ -322,6 +326,7 @@ async def test_rough_output(stand: StartStand) -> None:
     assert run.gateway.turns == 5
 
 
+@pytest.mark.slow
 async def test_keys_of_every_kind(stand: StartStand) -> None:
     long = "".join(f"line {n} 'q' ä\n" for n in range(2000))
     run = await stand(
@@ -375,6 +380,7 @@ async def test_a_refused_length_is_handed_over(stand: StartStand) -> None:
     assert run.provider.prompt(6).startswith(words.say("handoff_answers") + "A")
 
 
+@pytest.mark.slow
 async def test_a_summary_too_long_as_well(stand: StartStand) -> None:
     words = load()
     run = await stand(reply("echo one\n"), TOO_LONG, TOO_LONG, {"content": "SHORT"}, DONE)
@@ -383,6 +389,7 @@ async def test_a_summary_too_long_as_well(stand: StartStand) -> None:
     assert run.provider.prompt(5) == words.say("short_handoff", "Opener.", "SHORT")
 
 
+@pytest.mark.slow
 async def test_nothing_fits(stand: StartStand) -> None:
     words = load()
     run = await stand(reply("echo one\n"), TOO_LONG, TOO_LONG, TOO_LONG, TOO_LONG, DONE, DONE)
@@ -392,6 +399,7 @@ async def test_nothing_fits(stand: StartStand) -> None:
     assert words.say("no_json") in run.provider.prompt(6)  # its own stand-in for an answer cannot be read
 
 
+@pytest.mark.slow
 async def test_a_cut_answer_is_asked_for_again(stand: StartStand) -> None:
     words = load()
     limit = words.say("output_limit")
@@ -415,6 +423,7 @@ async def test_a_teams_servers_are_named(stand: StartStand) -> None:
     assert run.events[0].kind == "agent_setup"
 
 
+@pytest.mark.slow
 async def test_an_image_without_bash(stand: StartStand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminus_launch, "SHELLS", (("no-such-bash", "--login"), ("sh", "-l")))
     run = await stand(reply("echo $0 $SHELL\n"), DONE)
