@@ -159,3 +159,9 @@ def test_the_id_that_answered_stands_in_the_lock(build: Any) -> None:
     assert said[0].startswith("models[m].endpoints.anthropic: asked for id-m, answers as id-m-20260101")
     assert said[1].startswith("models[n].endpoints.anthropic: its answers name no model")
     assert with_answers(made, {("m", "anthropic"): "id-m", ("n", "anthropic"): "id-n"}).warnings == made.warnings
+
+
+def test_what_a_task_needs_of_its_pod_stands_in_the_lock(build: Any) -> None:
+    task = build.task(needs_setuid=True, mock_hosts=["packages.example"], trust="system")
+    (made,) = lock(build.request(), build.index(task)).tasks
+    assert (made.needs_setuid, made.mock_hosts, made.trust) == (True, ["packages.example"], "system")
