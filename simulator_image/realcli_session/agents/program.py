@@ -63,7 +63,9 @@ class StdioProgram:
         self._tasks: list[asyncio.Task[None]] = []
         self._ended = asyncio.Event()
         self._doubt: asyncio.Task[None] | None = None
-        self._binary: tuple[str, str | None] = ("", None)
+        self._binary = ""
+        self._sha256: str | None = None
+        self._known = False  # that digest is what the file had; else the runner could not look
 
     # ------------------------------------------------------------------------------------------------------- for subclasses
     async def _hear(self, line: object) -> None:
@@ -89,8 +91,9 @@ class StdioProgram:
     async def _spawn(self, spec: AgentSpec, argv: Sequence[str], env: Mapping[str, str]) -> None:
         """Start the program; `argv[0]` is its binary. Raises SpawnFailed where it cannot be started."""
         self._spec = spec
-        digest = await self._digest(argv[0])
-        self._binary = (argv[0], digest)
+        self._binary = argv[0]
+        self._known, digest = await self._digest()
+        self._sha256 = digest
         self._process = await self._runner.spawn(argv, env=env, cwd=spec.workdir, uid=spec.uid, gid=spec.gid, stdin=True)
         started = ledger.AgentStart(program=self.program, version=spec.version, argv=list(argv), binary_sha256=digest)
         self._sink.emit("session", started)
@@ -237,18 +240,21 @@ class StdioProgram:
             text = f"permissions {spec.permissions!r} of {self.program} are not known; expected {known}"
             raise SpawnFailed(ErrorCode.SPAWN_FAILED, text)
 
-    async def _digest(self, path: str) -> str | None:
-        """sha256 of the program as the runner reads it; None (recorded as unknown) where it cannot."""
-        scan = await self._runner.scan([path], hash_limit=MAX_BINARY, max_bytes=MAX_BINARY, budget=60.0)
-        return scan.entries[0].sha256 if scan.entries else None
+    async def _digest(self) -> tuple[bool, str | None]:
+        """(the runner could look, sha256 of the program as it reads it; None if there is no such file)."""
+        scan = await self._runner.scan([self._binary], hash_limit=MAX_BINARY, max_bytes=MAX_BINARY, budget=60.0)
+        found = scan.entries[0].sha256 if scan.entries else None
+        return scan.complete and not scan.unreadable, found
 
     async def _check_binary(self) -> None:
         """An agent that edits or updates its own program is recorded, once per change."""
-        path, before = self._binary
-        after = await self._digest(path)
-        if after != before:
-            self._binary = (path, after)
-            self._sink.emit("runner", ledger.Harness(path=path, sha256_before=before, sha256_after=after))
+        known, after = await self._digest()
+        if not known:  # a slow disk is no change
+            return
+        before, knew = self._sha256, self._known
+        self._sha256, self._known = after, True
+        if knew and after != before:
+            self._sink.emit("runner", ledger.Harness(path=self._binary, sha256_before=before, sha256_after=after))
 
     async def _read(self, process: RemoteProcess) -> None:
         """Everything the program prints, then its end."""
