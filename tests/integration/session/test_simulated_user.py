@@ -1,10 +1,10 @@
-"""COLLAB with a model that words the user's messages: a real session, a real agent, an endpoint that leaks first."""
+"""The simulated user in a real session with a real agent: a model that leaks before it words, and interrupts."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,19 @@ from typing import Any
 import pytest
 
 from realcli.api.termination import Result
-from realcli.ledger.events import Event, Guard, SliceReleased, UserMessage, Wording, WordingRequest
+from realcli.ledger.events import (
+    Event,
+    Guard,
+    Interrupt,
+    ProbeDelivered,
+    SliceReleased,
+    Snapshot,
+    Trigger,
+    UserMessage,
+    Wording,
+    WordingRequest,
+    Yield,
+)
 from realcli_cli.local.provider import ScriptedProvider
 from realcli_cli.local.sweep import Model
 from realcli_session.user.wording.brief import PROMPT_SHA256
@@ -108,3 +120,45 @@ def test_a_model_words_and_leaks_nothing(
     everything = b"".join(sweep.store.get(info.key) for info in sweep.store.list(sweep.attempt(ordinal).root + "/"))
     assert KEY.encode() not in everything
     assert words.keys == {f"Bearer {KEY}"}
+
+
+COMMANDS = ["echo one > /app/out", *(f"echo {n} >> /app/out; sleep 0.2" for n in range(2, 12))]
+
+
+@pytest.mark.parametrize("interrupt", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_an_interrupt_reaches_a_real_agent_at_work(
+    tmp_path: Path, mini: Callable[..., Path], provider: ScriptedProvider, toolkit: Path, agent: Path, interrupt: bool
+) -> None:
+    """The trigger (six calls, one write) fires inside the first response; the message goes into it, or stops it."""
+    suite = mini("echo 1 > /logs/verifier/reward.txt", *COMMANDS)
+    path = suite / "tasks/mini/interaction/script.json"
+    script = json.loads(path.read_text())
+    script["opener"] = "Hello.\n" + "".join(f"\n```sh\n{command}\n```\n" for command in COMMANDS)
+    script["probes"] = [
+        {"id": "hold", "scenario": "s.interrupt.mid-task-stop", "text": "Hold everything, please. Where are things?",
+         "parts": ["Please go on."], "bindings": {"STATE": "/app/**"}, "interrupt": interrupt}
+    ]  # fmt: skip
+    script["passive"] = [
+        {"id": "eco", "scenario": "u.economy.redundant-operations", "bindings": {"READ_MAX": 3, "REPEAT_MAX": 3}}
+    ]
+    path.write_text(json.dumps(script))
+    sweep = plan_sweep(tmp_path / "store", suite, provider.url, toolkit, agent)
+    ordinal = sweep.ordinal("mini", "COLLAB")
+    ended = sweep.work(ordinal)
+    assert ended.termination is not None, ended.stderr
+    assert (ended.termination.result, ended.termination.reason) == (Result.WORK_SEALED, "Completed"), ended.stderr
+    events = sweep.events(ordinal)
+    messages = of(events, UserMessage)
+    assert [m.source_ids for m in messages] == [["opener"], ["probe:hold"], ["probe:hold"], ["slice:run"], ["closer"]]
+    assert [m.how for m in messages[:3]] == ["send", "send" if interrupt else "mid_turn", "send"]
+    assert [i.taken for i in of(events, Interrupt)] == ([True] if interrupt else [])
+    assert len(of(events, ProbeDelivered)) == 1
+    delivered = next(event for event in events if event.kind == "probe_delivered")
+    calls = [event for event in events if event.kind == "tool_call" and event.seq < delivered.seq]
+    assert 6 <= len(calls) < len(COMMANDS), "while it was at work"
+    assert delivered.exchange == (2 if interrupt else 1)
+    yields = [event.typed() for event in events if event.kind == "yield"]
+    assert [y.how for y in yields if isinstance(y, Yield)][:1] == ["interrupted" if interrupt else "yielded"]
+    (trigger,) = of(events, Trigger)
+    assert events[trigger.of - 1].kind == "tool_call"
+    assert [s.name for s in of(events, Snapshot) if s.probe == "hold"] == ["anchor", "response_end"]
