@@ -99,8 +99,6 @@ def _task(task: IndexTask, spec: SweepSpec, verifier_version: str) -> TaskLock:
         trust=task.trust,
         needs_setuid=task.needs_setuid,
         mock_hosts=task.mock_hosts,
-        needs_setuid=task.needs_setuid,
-        mock_hosts=task.mock_hosts,
         libc=task.libc,
         workdir=task.workdir,
         artifacts=task.artifacts,
