@@ -89,7 +89,7 @@ class Weed:
                     "-ip=127.0.0.1",
                     "-ip.bind=127.0.0.1",
                     "-master.volumeSizeLimitMB=64",
-                    "-volume.max=20",
+                    "-volume.max=100",  # a bucket takes seven
                     "-filer",
                     "-s3",
                     f"-s3.config={self.folder / 's3.json'}",

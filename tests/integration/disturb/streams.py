@@ -44,6 +44,7 @@ _VARYING = [
     (re.compile(r"/tmp/claude-[0-9a-f]{4}-cwd"), "/tmp/claude-<n>-cwd"),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z?"), "<time>"),
+    (re.compile(r"Chunk ID: [0-9a-f]+|Wall time: [\d.]+ seconds"), "<chunk>"),
     (re.compile(r"cch=[0-9a-f]+"), "cch=<n>"),
     (re.compile(r"[0-9a-f]{64}"), "<digest>"),
 ]
