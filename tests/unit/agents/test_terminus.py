@@ -80,7 +80,7 @@ def test_the_users_field() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------------ screen
-@given(st.text(max_size=300), st.integers(0, 200))
+@given(st.text(max_size=300), st.integers(2, 200))
 def test_what_is_shown_is_bounded(text: str, size: int) -> None:
     shown = limited(text, WORDS, size)
     assert shown == text or len(shown.encode()) <= size + 60
