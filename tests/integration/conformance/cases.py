@@ -89,7 +89,11 @@ async def nothing_left(bench: Bench) -> None:
     assert status is not None
     assert isinstance(await bench.next(Exit), Exit)
     assert len(bench.of("agent_exit")) == 1
-    assert await bench.runner.procs() == ()
+
+    async def empty() -> bool:
+        return await bench.runner.procs() == ()
+
+    await bench.until(empty, "nothing of it runs")
 
 
 # -------------------------------------------------------------------------------------------------------------------- talk
