@@ -41,16 +41,46 @@ BACKGROUND = "setsid sh -c 'while true; do date +%s%N >> /app/out.txt; sleep 0.0
 @pytest.fixture(scope="module")
 def started(s3, make_runs, forward, demo_images) -> Any:
     runs = make_runs()
-    runs.kube.apply(*proxy_objects(runs.kube.namespace, demo_images["provider"]))
+    runs.kube.apply(*proxy_objects("proxy", demo_images["provider"]), *proxy_objects("away", demo_images["provider"]))
     proxy = f"http://proxy.{runs.kube.namespace}.svc.cluster.local:8333"
     runs.start("no-image", ["true"], image="realcli.local/tasks/not-there:0")
     runs.start("wrong-storage", ["true"], secret="wrong-s3")
     runs.start("turn-limit", ["echo one", LOOK_FOR_KEYS, PARALLEL.replace("MARK", runs.kube.namespace)], limits={"turns": 5})
     runs.start("deadline", [BACKGROUND, "sleep 600"], limits={"exec": {"deadline": "20s"}})
     runs.kube.run("rollout", "status", "deployment/proxy", "--timeout=120s")
+    runs.kube.run("rollout", "status", "deployment/away", "--timeout=120s")
+    away = f"http://away.{runs.kube.namespace}.svc.cluster.local:8333"
+    until_told = "touch /tmp/waiting; until test -e /tmp/go; do sleep 0.2; done; echo done > /app/out.txt"
+    runs.start("storage-away", [until_told], endpoint=away)
     runs.start("seal-kill", ["echo done > /app/out.txt"], endpoint=proxy)
     yield runs
     runs.kube.run("delete", "namespace", runs.kube.namespace, "--wait=false")
+
+
+def test_a_finished_session_waits_for_storage_and_goes_on(started, tmp_path: Path) -> None:
+    kube = started.kube
+    name, pod = "storage-away-00000", "storage-away-00000-a1"
+
+    def blocked() -> str | None:
+        conditions = kube.get("trial", name)["status"].get("conditions", [])
+        return next((item["status"] for item in conditions if item["type"] == "StorageBlocked"), None)
+
+    kube.until("the agent to work", 300, lambda: kube.run("exec", pod, "-c", "agent", "--", "ls", "/tmp/waiting", check=False))
+    kube.run("scale", "deployment/away", "--replicas=0")
+    kube.run("wait", "pod", "-l", "app=away", "--for=delete", "--timeout=60s")
+    kube.run("exec", pod, "-c", "agent", "--", "touch", "/tmp/go")
+    kube.until("StorageBlocked", 120, lambda: blocked() == "True")
+    assert kube.get("trial", name)["status"]["phase"] == "Working"
+    copy = tmp_path / "spool"
+    said = started.s3.realcli("ledger", "recover", name, "--namespace", kube.namespace, "--to", str(copy))
+    assert "unsealed" in said.stdout + said.stderr
+    assert any("done > /app/out.txt" in file.read_text(errors="replace") for file in copy.rglob("*") if file.is_file())
+    kube.run("scale", "deployment/away", "--replicas=1")
+    trial = started.trial("storage-away")
+    assert (trial["status"]["phase"], trial["status"]["reason"], trial["status"]["reward"]) == ("Sealed", "Completed", "1")
+    assert blocked() == "False"
+    waits = [event["data"]["state"] for event in started.events(trial) if event["kind"] == "storage"]
+    assert waits[-2:] == ["blocked", "back"]
 
 
 def test_wrong_storage_credentials_are_said_and_nothing_starts(started) -> None:
@@ -178,33 +208,35 @@ def provider_record(started: Any, demo_kube: Any) -> dict[str, Any]:
         return found
 
 
-def proxy_objects(namespace: str, image: str) -> list[dict[str, Any]]:
+def proxy_objects(name: str, image: str) -> list[dict[str, Any]]:
+    """A pass-through of that name in front of the storage."""
     program = (Path(__file__).parent / "proxy.py").read_text()
     upstream = "http://seaweedfs.realcli-demo.svc.cluster.local:8333"
     container = {
-        "name": "proxy",
+        "name": name,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python3", "/proxy/proxy.py", upstream, "8333", "/verify-1/seal\\.json$"],
         "readinessProbe": {"tcpSocket": {"port": 8333}, "periodSeconds": 1},
         "volumeMounts": [{"name": "proxy", "mountPath": "/proxy"}],
     }
-    spec = {"containers": [container], "volumes": [{"name": "proxy", "configMap": {"name": "proxy"}}]}
+    volume = {"name": "proxy", "configMap": {"name": "proxy"}}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 1, "volumes": [volume]}
     return [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "proxy"}, "data": {"proxy.py": program}},
         {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": {"name": "proxy"},
-            "spec": {"selector": {"app": "proxy"}, "ports": [{"port": 8333}]},
+            "metadata": {"name": name},
+            "spec": {"selector": {"app": name}, "ports": [{"port": 8333}]},
         },
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": "proxy"},
+            "metadata": {"name": name},
             "spec": {
-                "selector": {"matchLabels": {"app": "proxy"}},
-                "template": {"metadata": {"labels": {"app": "proxy"}}, "spec": spec},
+                "selector": {"matchLabels": {"app": name}},
+                "template": {"metadata": {"labels": {"app": name}}, "spec": spec},
             },
         },
     ]

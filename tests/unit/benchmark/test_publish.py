@@ -64,7 +64,7 @@ def test_published_again_is_the_same_and_nothing_is_written_twice(suite_dir: Pat
     suite = load_suite(suite_dir)
     first, second = publish(suite, store, "benchmarks"), publish(suite, store, "benchmarks")
     assert (first.created, second.created) == (True, False)
-    assert first.key == "benchmarks/starter/1.0.0"
+    assert first.key == "benchmarks/starter/1.1.0"
     assert (first.digest, first.index) == (second.digest, second.index)
     keys = [info.key for info in store.list("")]
     assert f"{first.key}/{INDEX_KEY}" in keys
@@ -97,10 +97,10 @@ def test_a_rival_between_look_and_write_is_refused_too(suite_dir: Path, store: L
 @pytest.mark.parametrize(
     ("prefix", "expected"),
     [
-        ("", "starter/1.0.0"),
-        ("b/", "b/starter/1.0.0"),
-        ("b/starter/1.0.0", "b/starter/1.0.0"),
-        ("nostarter/1.0.0", "nostarter/1.0.0/starter/1.0.0"),
+        ("", "starter/1.1.0"),
+        ("b/", "b/starter/1.1.0"),
+        ("b/starter/1.1.0", "b/starter/1.1.0"),
+        ("nostarter/1.1.0", "nostarter/1.1.0/starter/1.1.0"),
     ],
 )
 def test_where_a_version_lies(suite_dir: Path, prefix: str, expected: str) -> None:
@@ -123,7 +123,7 @@ def test_what_was_published_is_read_back(suite_dir: Path, store: LocalStore, tmp
 
 def test_reading_says_what_is_wrong_with_the_place(suite_dir: Path, store: LocalStore, tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match=r"starter/1\.0\.0/index\.json in directory .* does not exist; publish it"):
-        read_index(store, "starter/1.0.0")
+        read_index(store, "starter/1.1.0")
     done = publish(load_suite(suite_dir), store, "")
     with pytest.raises(BenchmarkError, match=f"has the digest {done.digest}, expected sha256:0"):
         read_index(store, done.key, "sha256:" + "0" * 64)

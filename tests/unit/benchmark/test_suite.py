@@ -25,7 +25,7 @@ def problems(directory: Path) -> list[str]:
 
 def test_the_starter_suite_is_valid(suite_dir: Path) -> None:
     suite = load_suite(suite_dir)
-    assert (suite.config.name, suite.config.version) == ("starter", "1.0.0")
+    assert (suite.config.name, suite.config.version) == ("starter", "1.1.0")
     assert [task.name for task in suite.tasks] == ["bank-reconcile", "site-settings"]
     assert len(requirements(suite.tasks[0].instruction)) == 18
 
