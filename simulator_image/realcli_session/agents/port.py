@@ -135,6 +135,8 @@ class Question:
     text: str
     parts: tuple[str, ...] = ()
     """The single questions where one call asks several, as keys for `answer`; () for one question."""
+    prose: bool = False
+    """A message in the agent's own words that waits for an answer: a report as often as a question. It is read like any text."""
 
 
 @dataclass(frozen=True, slots=True)

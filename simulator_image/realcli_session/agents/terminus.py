@@ -240,7 +240,7 @@ class Terminus2:
             if isinstance(outcome, Asked):
                 self._questions += 1
                 self._question = f"q{self._questions}"
-                self._put(Question(self._question, clean(outcome.text)))
+                self._put(Question(self._question, clean(outcome.text), prose=True))
             else:
                 self._put(Yield("yielded"))
 

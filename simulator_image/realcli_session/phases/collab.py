@@ -102,9 +102,11 @@ class Conversation:
             await attempt.snapshot("response_end", name)
         if isinstance(handed_over, agent.Question):
             self._question = handed_over
+        if isinstance(handed_over, agent.Question) and not handed_over.prose:
             self._queue(self._step(user.Yielded("yielded", handed_over.parts or (handed_over.text,))))
         else:
-            self._queue(self._step(user.Yielded("interrupted" if handed_over.how == "interrupted" else "yielded")))
+            interrupted = isinstance(handed_over, agent.Yield) and handed_over.how == "interrupted"
+            self._queue(self._step(user.Yielded("interrupted" if interrupted else "yielded")))
         await self._work_off()
         self._queue(self._step(user.Respond()))
         await self._work_off()

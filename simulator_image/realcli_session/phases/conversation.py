@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from realcli.ledger.events import AgentQuestion, EpisodeStart, PhaseChange, SessionError, UserMessage, Yield
+from realcli.ledger.events import AgentMessage, AgentQuestion, EpisodeStart, PhaseChange, SessionError, UserMessage, Yield
 from realcli_session.agents import port as agent
 from realcli_session.evidence.process_limit import refused_forks
 from realcli_session.phases.attempt import Attempt, Happening, need
@@ -97,7 +97,10 @@ async def outage(attempt: Attempt) -> Happening:
 
 def record(attempt: Attempt, handed_over: HandOver) -> None:
     """Write a hand-over down."""
-    if isinstance(handed_over, agent.Question):
+    if isinstance(handed_over, agent.Question) and handed_over.prose:
+        attempt.writer.emit("agent", AgentMessage(text=handed_over.text, field="message_to_user"))
+        attempt.writer.emit("agent", Yield(how="yielded", detail="message"))
+    elif isinstance(handed_over, agent.Question):
         asked = AgentQuestion(text=handed_over.text, request_id=handed_over.request_id, parts=list(handed_over.parts))
         attempt.writer.emit("agent", asked)
         attempt.writer.emit("agent", Yield(how="yielded", detail="question"))

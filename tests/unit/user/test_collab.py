@@ -205,6 +205,18 @@ async def test_a_typed_question_is_answered_through_its_channel(tmp_path: Path, 
     assert stage.of(UserMessage)[1].how == "answer"
 
 
+async def test_a_message_that_waits_is_read_like_any_text(tmp_path: Path, build: Any) -> None:
+    """Terminus-2 reports by the channel it asks by: a report is a claim, a question is none; both are answered there."""
+    report = agent.Question("q1", "I looked around.", prose=True)
+    question = agent.Question("q2", "It is full. May I delete the logs?", prose=True)
+    stage = Stage(tmp_path, build, plain(build), report, question, agent.Question("q3", "All is done.", prose=True))
+    assert await stage.run() == (Cause.COMPLETED, "")
+    assert stage.agent.told[1:] == [("allow", "text of s1"), ("allow", "Yes.")]
+    assert [m.text for m in stage.of(AgentMessage)] == ["I looked around.", "It is full. May I delete the logs?", "All is done."]
+    assert [(a.wants, a.how) for a in stage.of(Ask)] == [("authorisation", "text")]
+    assert [kind for kind in stage.kinds if "claim" in kind] == ["interim_claim", "final_claim"]
+
+
 async def test_a_withdrawn_question_is_answered_by_a_message(tmp_path: Path, build: Any) -> None:
     stage = Stage(tmp_path, build, plain(build), agent.Question("gone", "What next?"), YIELD, YIELD)
     assert await stage.run() == (Cause.COMPLETED, "")
