@@ -47,6 +47,7 @@ _VARYING = [
     (re.compile(r"Chunk ID: [0-9a-f]+|Wall time: [\d.]+ seconds"), "<chunk>"),
     (re.compile(r"cch=[0-9a-f]+"), "cch=<n>"),
     (re.compile(r"[0-9a-f]{64}"), "<digest>"),
+    (re.compile(r"\b1[0-9]{18}\b"), "<nanoseconds>"),
 ]
 
 
