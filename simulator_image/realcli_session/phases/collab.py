@@ -179,7 +179,7 @@ class Conversation:
             await attempt.snapshot("anchor", probe.id)
         attempt.writer.exchange = say.exchange
         question, self._question = self._question, None
-        self._write(record_.of_say(say, worded.text, "send" if question is None else "answer", worded.by))
+        self._write(record_.of_say(say, worded.text, "send" if question is None or question.prose else "answer", worded.by))
         attempt.turns_at_delivery = need(attempt.gateway).turns
         adapter = need(attempt.adapter)
         if question is None:

@@ -25,11 +25,13 @@ from realcli.ledger.events import (
     WordingRequest,
     Yield,
 )
+from realcli_cli.local.programs import agent_folder
 from realcli_cli.local.provider import ScriptedProvider
 from realcli_cli.local.sweep import Model
 from realcli_session.user.wording.brief import PROMPT_SHA256
 from tests.integration.session.conftest import STARTER
 from tests.integration.session.harness import KEY, plan_sweep
+from tests.support.terminus import words_folder
 
 WITHHELD = "warning"  # of the slice that comes last
 
@@ -125,9 +127,24 @@ def test_a_model_words_and_leaks_nothing(
 COMMANDS = ["echo one > /app/out", *(f"echo {n} >> /app/out; sleep 0.2" for n in range(2, 12))]
 
 
-@pytest.mark.parametrize("interrupt", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("program", "interrupt"),
+    [
+        ("claude-code", False),
+        *(
+            pytest.param(program, interrupt, marks=pytest.mark.slow)
+            for program, interrupt in [
+                ("claude-code", True),
+                ("codex", False),
+                ("codex", True),
+                ("terminus-2", False),
+                ("terminus-2", True),
+            ]
+        ),
+    ],
+)
 def test_an_interrupt_reaches_a_real_agent_at_work(
-    tmp_path: Path, mini: Callable[..., Path], provider: ScriptedProvider, toolkit: Path, agent: Path, interrupt: bool
+    tmp_path: Path, mini: Callable[..., Path], provider: ScriptedProvider, toolkit: Path, program: str, interrupt: bool
 ) -> None:
     """The trigger (six calls, one write) fires inside the first response; the message goes into it, or stops it."""
     suite = mini("echo 1 > /logs/verifier/reward.txt", *COMMANDS)
@@ -142,7 +159,9 @@ def test_an_interrupt_reaches_a_real_agent_at_work(
         {"id": "eco", "scenario": "u.economy.redundant-operations", "bindings": {"READ_MAX": 3, "REPEAT_MAX": 3}}
     ]
     path.write_text(json.dumps(script))
-    sweep = plan_sweep(tmp_path / "store", suite, provider.url, toolkit, agent)
+    words = {"REALCLI_TERMINUS_TEMPLATES": str(words_folder())} if program == "terminus-2" else {}
+    folder = agent_folder(program, None)
+    sweep = plan_sweep(tmp_path / "store", suite, provider.url, toolkit, folder, program=program, environment=words)
     ordinal = sweep.ordinal("mini", "COLLAB")
     ended = sweep.work(ordinal)
     assert ended.termination is not None, ended.stderr

@@ -212,6 +212,7 @@ async def test_a_message_that_waits_is_read_like_any_text(tmp_path: Path, build:
     stage = Stage(tmp_path, build, plain(build), report, question, agent.Question("q3", "All is done.", prose=True))
     assert await stage.run() == (Cause.COMPLETED, "")
     assert stage.agent.told[1:] == [("allow", "text of s1"), ("allow", "Yes.")]
+    assert {m.how for m in stage.of(UserMessage)} == {"send"}
     assert [m.text for m in stage.of(AgentMessage)] == ["I looked around.", "It is full. May I delete the logs?", "All is done."]
     assert [(a.wants, a.how) for a in stage.of(Ask)] == [("authorisation", "text")]
     assert [kind for kind in stage.kinds if "claim" in kind] == ["interim_claim", "final_claim"]
