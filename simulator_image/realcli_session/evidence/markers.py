@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from realcli.ledger.events import FileRead
@@ -48,36 +49,44 @@ class MarkerBook:
         self._declared = frozenset(declared)
         self._said = said
         self._lines: dict[str, tuple[str, ...]] = {}
+        self._owners: dict[str, set[str]] = {}
+        """Line -> files it stands in: a change of one file concerns only those that share a line with it."""
         self.markers: dict[str, Sequence[str]] = dict(declared)
 
     def learn(self, contents: Mapping[str, bytes]) -> None:
         """Contents of files as they are now; an empty one is a file that has gone."""
+        concerned = set(contents)
         for path, content in contents.items():
+            before = set(self._lines.get(path, ()))
             self._lines[path] = tuple(line.strip() for line in content.decode("utf-8", "replace").splitlines())
-        for path in self._lines:  # a line that another file has got is no marker any more
-            if path not in self._declared:
-                self._choose(path)
+            now = set(self._lines[path])
+            for line in before - now:
+                concerned |= self._owners[line]
+                self._owners[line].discard(path)
+            for line in now - before:
+                owners = self._owners.setdefault(line, set())
+                concerned |= owners
+                owners.add(path)
+        for path in concerned - self._declared:
+            chosen = default_markers(self._lines[path], lambda line: len(self._owners[line]) > 1, self._said)
+            if chosen:
+                self.markers[path] = chosen
+            else:
+                self.markers.pop(path, None)
 
-    def _choose(self, path: str) -> None:
-        others = {line for other, lines in self._lines.items() if other != path for line in lines}
-        chosen = default_markers(self._lines[path], others, self._said)
-        if chosen:
-            self.markers[path] = chosen
-        else:
-            self.markers.pop(path, None)
 
+def default_markers(lines: Sequence[str], elsewhere: Callable[[str], bool], said: str) -> tuple[str, ...]:
+    """First, middle and last of the lines that identify a file; fewer where it has fewer. Short ones say nothing.
 
-def default_markers(lines: Sequence[str], elsewhere: Iterable[str], said: str) -> tuple[str, ...]:
-    """First, middle and last of the lines that identify a file; fewer where it has fewer. Short ones say nothing."""
-    others = set(elsewhere)
-    counts: dict[str, int] = {}
-    for line in lines:
-        counts[line] = counts.get(line, 0) + 1
-    own = [
-        line
-        for line in lines
-        if counts[line] == 1 and MIN_MARKER <= len(line) <= MAX_MARKER and line not in others and line not in said
-    ]
-    if not own:
-        return ()
-    return tuple(dict.fromkeys((own[0], own[len(own) // 2], own[-1])))
+    The middle one is the first such line of the second half.
+    """
+    counts = Counter(lines)
+
+    def first(candidates: Iterable[str]) -> Iterator[str]:
+        for line in candidates:
+            if counts[line] == 1 and MIN_MARKER <= len(line) <= MAX_MARKER and not elsewhere(line) and line not in said:
+                yield line
+                return
+
+    middle = len(lines) // 2
+    return tuple(dict.fromkeys((*first(lines), *first(lines[middle:]), *first(reversed(lines)))))

@@ -307,6 +307,6 @@ async def test_markers_follow_what_files_become(book: tuple[LedgerWriter, list[E
 
 def test_default_markers_are_first_middle_and_last() -> None:
     lines = [f"line number {number}" for number in range(9)]
-    assert default_markers(lines, [], "") == ("line number 0", "line number 4", "line number 8")
-    assert default_markers(["only one line"], [], "") == ("only one line",)
-    assert default_markers(["twice a line", "twice a line", "tiny"], [], "") == ()
+    assert default_markers(lines, lambda _: False, "") == ("line number 0", "line number 4", "line number 8")
+    assert default_markers(["only one line"], lambda _: False, "") == ("only one line",)
+    assert default_markers(["twice a line", "twice a line", "tiny"], lambda _: False, "") == ()
