@@ -28,7 +28,6 @@ from realcli_session.phases.collab import collab_work
 from realcli_session.phases.conversation import exec_work, outage
 from realcli_session.phases.flood import watch_output
 from realcli_session.phases.own_setup import own_setup, secret_values
-from realcli_session.phases.pids import explained
 from realcli_session.phases.quiesce import quiesce
 from realcli_session.phases.seal import seal, termination_of
 from realcli_session.phases.signals import gateway_signals, last_word, signalled, wait_for_signal
@@ -148,9 +147,7 @@ class WorkSession:
                 self._apply(*signal)
             if attempt.progress.stage is stage:
                 outcome = self._outcome(task)
-                if stage is Stage.WORK:
-                    outcome = await explained(need(attempt.runner), last_word(attempt, outcome))
-                self._apply(*outcome)
+                self._apply(*(last_word(attempt, outcome) if stage is Stage.WORK else outcome))
             if attempt.progress.stage is stage:
                 self._apply(Cause.INTERNAL, f"stage {stage} ended without an end")
         await _cancel([task])
