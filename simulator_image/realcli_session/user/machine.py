@@ -45,7 +45,7 @@ from realcli_session.user.events import (
 )
 from realcli_session.user.lines import DISPLACED, NEUTRAL, NEUTRAL_ANSWERS
 from realcli_session.user.prompts import prompted
-from realcli_session.user.reading import read
+from realcli_session.user.reading import Reading, read
 from realcli_session.user.state import Draft, Handover, State, fresh
 
 WORK = frozenset(("tool_call", "tool_result", "command", "file_read", "file_write", "file_delete", "net_request"))
@@ -205,12 +205,12 @@ def _deliver(state: State, name: str, before: Draft, *, mid_turn: bool = False) 
 def _yielded(state: State, event: Yielded) -> tuple[State, Actions]:
     if state.exchange == 0 or state.planting is not None or state.handover is not None:
         raise ValueError("a hand-over before the answer to the last one")
+    state = replace(state, working=False, last_probe=None)
+    if event.how == "interrupted":  # its last message was cut, so it is not read
+        return replace(state, handover=Handover(Reading("", (), typed=False), Draft())), ()
     reading = read("\n\n".join(state.heard[1]), event.questions)
     message, asked = draft(state, reading)
-    state = replace(state, working=False, last_probe=None, handover=Handover(reading, message))
-    if event.how == "interrupted":
-        return state, asked
-    state = replace(state, stopping=None)
+    state = replace(state, stopping=None, handover=Handover(reading, message))
     claims = not reading.typed and not reading.requests and state.claims_early
     return state, (*asked, *((Interim(state.slices_pending, state.probes_pending),) if claims else ()))
 

@@ -481,6 +481,10 @@ ROWS: dict[str, tuple[Row, list[str]]] = {
         lambda b: asking(b, probes=[b.stop(interrupt=True)]).work(*calls(6), wrote()).hand_over("Held."),
         ["m1/1 opener", "stop i", "m2/2 probe:i", "interim 2 1", "m3/3 probe:i"],
     ),
+    "an interrupted response is not read": (
+        lambda b: asking(b).hand_over("Which port?", how="interrupted").hand_over(),
+        ["m1/1 opener", "m2/2 slice:s1", "interim 1 0", "m3/3 slice:s2"],
+    ),
     "never while the agent does not work": (
         lambda b: asking(b, probes=[b.stop()]).work(*calls(6)).hand_over().hand_over(),
         ["m1/1 opener", "interim 2 1", "m2/2 slice:s1", "interim 1 1", "m3/3 slice:s2"],
