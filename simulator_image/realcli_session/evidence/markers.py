@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from realcli.ledger.events import FileRead
+from realcli_session.runner.errors import RunnerError
+from realcli_session.runner.port import RunnerPort
 
 MIN_MARKER: Final = 8
 """Characters without outer white space; a shorter line stands in too many texts."""
 MAX_MARKER: Final = 1000
+MAX_FILE: Final = 256 << 10
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -53,6 +56,10 @@ class MarkerBook:
         """Line -> files it stands in: a change of one file concerns only those that share a line with it."""
         self.markers: dict[str, Sequence[str]] = dict(declared)
 
+    def knows(self, path: str) -> bool:
+        """The file's markers are declared, or chosen from its content."""
+        return path in self._declared or path in self._lines
+
     def learn(self, contents: Mapping[str, bytes]) -> None:
         """Contents of files as they are now; an empty one is a file that has gone."""
         concerned = set(contents)
@@ -73,6 +80,16 @@ class MarkerBook:
                 self.markers[path] = chosen
             else:
                 self.markers.pop(path, None)
+
+
+async def learn(book: MarkerBook, runner: RunnerPort, paths: Iterable[str]) -> None:
+    """Contract files that nobody watches, as they are before the agent begins."""
+    for path in paths:
+        if not book.knows(path):
+            try:
+                book.learn({path: await runner.get_file(path, limit=MAX_FILE)})
+            except RunnerError:
+                continue  # not there, a folder, or too large to have one telling line
 
 
 def default_markers(lines: Sequence[str], elsewhere: Callable[[str], bool], said: str) -> tuple[str, ...]:

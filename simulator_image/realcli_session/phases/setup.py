@@ -24,7 +24,7 @@ from realcli_session.agents import port
 from realcli_session.agents.port import AgentSpec, AgentUnresponsive
 from realcli_session.agents.registry import adapter_class
 from realcli_session.evidence.commands import CommandRecorder
-from realcli_session.evidence.markers import MarkerBook
+from realcli_session.evidence.markers import MarkerBook, learn
 from realcli_session.evidence.process_limit import refused_forks
 from realcli_session.evidence.protected import ProtectedPlaces
 from realcli_session.evidence.watch import ChangeWatch
@@ -132,6 +132,7 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
         except ValueError as error:  # a program that is not built for this image
             raise SetupRefused(str(error)) from error
         await watch.start()
+        await learn(book, runner, attempt.oracle_paths)
         gateway.on_request_accepted = watch.on_turn
         await attempt.snapshot("s0")
     return Cause.READY, ""

@@ -17,7 +17,7 @@ from realcli.ledger.events import Event
 from realcli.ledger.writer import LedgerWriter
 from realcli.wire.protocol import ErrorCode
 from realcli_session.evidence.changes import ChangeTracker
-from realcli_session.evidence.markers import MarkerBook, default_markers, shown_markers
+from realcli_session.evidence.markers import MarkerBook, default_markers, learn, shown_markers
 from realcli_session.evidence.watch import ChangeWatch
 from realcli_session.runner.errors import FileMissing
 from realcli_session.runner.port import ScanEntry, ScanResult
@@ -151,10 +151,11 @@ class Disk:
             await self.hold.wait()
         return found
 
-    async def get_file(self, path: bytes, *, limit: int) -> bytes:
-        if path.decode() not in self.files:
+    async def get_file(self, path: bytes | str, *, limit: int) -> bytes:
+        name = path if isinstance(path, str) else path.decode()
+        if name not in self.files:
             raise FileMissing(ErrorCode.NOT_FOUND, "gone")
-        return b"newer" if self.stale else self.files[path.decode()].encode()
+        return b"newer" if self.stale else self.files[name].encode()
 
 
 @pytest.fixture
@@ -310,3 +311,10 @@ def test_default_markers_are_first_middle_and_last() -> None:
     assert default_markers(lines, lambda _: False, "") == ("line number 0", "line number 4", "line number 8")
     assert default_markers(["only one line"], lambda _: False, "") == ("only one line",)
     assert default_markers(["twice a line", "twice a line", "tiny"], lambda _: False, "") == ()
+
+
+async def test_contract_files_that_nobody_watches_have_markers_too() -> None:
+    known = MarkerBook({"/declared": ["decisive line"]}, "")
+    disk = Disk({"/contract": "a line of its own", "/declared": "another line of its own"})
+    await learn(known, disk, ["/contract", "/declared", "/missing"])  # type: ignore[arg-type]
+    assert known.markers == {"/declared": ["decisive line"], "/contract": ("a line of its own",)}
