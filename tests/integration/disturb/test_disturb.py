@@ -10,7 +10,7 @@ from tests.integration.disturb.stand import PHASES, Stand
 from tests.integration.disturb.streams import Stream, difference
 
 PROGRAMS = ("claude-code", "codex", "terminus-2")
-QUICK = {("claude-code", "work", 1), ("claude-code", "seal", 1), ("claude-code", "verify", 1)}
+QUICK = {("claude-code", "work", 1), ("claude-code", "seal", 1), ("claude-code", "verify", 3)}
 SEEDS = range(1, 5)
 
 Undisturbed = Callable[[str], tuple[Stand, Stream]]

@@ -103,10 +103,10 @@ def test_a_changed_state_gives_no_verdict(plan: Plan, mini: Mini) -> None:
 
 
 def test_the_state_stands_on_the_pristine_image_and_the_tests_are_out_of_reach(plan: Plan, mini: Mini) -> None:
-    hostile = "echo done > /app/out; echo changed > /app/given.txt; mkdir -p /tests; echo 'echo 1 > /logs/x' > /tests/test.sh"
+    hostile = "echo done > /app/out; echo changed > /app/given.txt; echo mine > /app/left"  # /tests is looked at: Tampered
     look = (
         'test "$(cat /app/given.txt)" = given && test "$(stat -c %u:%a /tests/test.sh)" = 0:500 '
-        '&& test "$(stat -c %u:%a /tests/run.json)" = 0:400 && test ! -e /logs/x && test -z "$(ls /logs/verifier)" '
+        '&& test "$(stat -c %u:%a /tests/run.json)" = 0:400 && test ! -e /app/left && test -z "$(ls /logs/verifier)" '
         f"&& {PASS}"
     )
     assert said(verify(worked(plan, mini(look, hostile)))).reward == "1"
