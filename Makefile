@@ -30,7 +30,7 @@ lint: venv ## Style, types, imports, generated files, shell
 
 ##@ Testing
 test-unit: venv ## Unit tests (under a minute)
-	@.venv/bin/pytest tests/unit
+	@.venv/bin/pytest -m "not slow" tests/unit
 
 test-integration: venv ## Tests on a real API server and object store
 	@hack/cluster/build-binaries apiserver weed

@@ -11,7 +11,7 @@ import base64
 from typing import Annotated, Literal, NamedTuple
 
 import zstandard
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from realcli.api.agents import McpServer, Program, ToolImage
 from realcli.api.base import Digest, Frozen, sha256_digest
@@ -182,7 +182,11 @@ class Coordinates(NamedTuple):
 
 
 class Plan(Frozen):
-    """The frozen plan. Stores the factors, not the rows."""
+    """The frozen plan. Stores the factors, not the rows.
+
+    One that another version wrote keeps the bytes it was read from: its digest is in the status of the sweep and in the spec of
+    every Trial, and the fields that have come since must not move it.
+    """
 
     schema_: Literal["realcli.dev/plan/1"] = Field(default="realcli.dev/plan/1", alias="schema")
     sweep_uid: str
@@ -196,6 +200,19 @@ class Plan(Frozen):
     modes: list[Mode]  # sorted
     repeats: Annotated[int, Field(ge=1)]
     warnings: list[str] = []
+    _written: bytes | None = PrivateAttr(default=None)
+
+    def canonical(self) -> bytes:
+        """See `Frozen.canonical`; of a plan of another version the bytes as they were written."""
+        return super().canonical() if self._written is None else self._written
+
+    @classmethod
+    def read(cls, raw: bytes) -> Plan:
+        """Inverse of `canonical`; ValueError."""
+        plan = cls.model_validate_json(raw)
+        if plan.canonical() != raw:
+            plan._written = raw
+        return plan
 
     @property
     def size(self) -> int:
@@ -283,7 +300,7 @@ def decode_plan(line: str, expected: str | None = None) -> Plan:
         raise ValueError(f"the plan line is damaged: {error}") from error
     if expected is not None and sha256_digest(raw) != expected:
         raise ValueError(f"the plan's digest is {sha256_digest(raw)}, expected {expected}")
-    return Plan.model_validate_json(raw)
+    return Plan.read(raw)
 
 
 def plan_in_log(log: str, expected: str) -> Plan:

@@ -419,7 +419,7 @@ def _lock(private: str, configurations: list[str]) -> Lock:
     return Lock(
         sweep=SweepIdentity(namespace="audits", name="first", uid="0f6a2b1c-1111-2222-3333-444455556666"),
         spec=spec,
-        platform=Platform(operator_version="0.1.0", images=Images(session="s", judge="j", toolkit="t", agents={}),
+        platform=Platform(operator_version="0.2.0", images=Images(session="s", judge="j", toolkit="t", agents={}),
                           user_namespaces=False, image_volumes=False),
         benchmark=BenchmarkLock(name="demo", version="1.0.0", source="s3://evals/benchmarks/demo/1.0.0", digest=DIGEST),
         tasks=[TaskLock(name=name, **task) for name in ("alpha", "beta")],

@@ -145,7 +145,7 @@ def _untrusted(context: SweepContext, name: str, task: PlanTask) -> Manifest:
         "name": name,
         "image": task.image,
         "imagePullPolicy": context.pull_policy,
-        "command": runner_command(setup, exec_record=not task.needs_setuid),
+        "command": runner_command(setup, exec_record=not task.needs_setuid, clean=not _of_0_1(context)),
         "resources": task_resources(task.resources),
         "securityContext": agent_security(setuid=task.needs_setuid),
         "terminationMessagePath": "/dev/termination-log",
@@ -158,13 +158,19 @@ def _untrusted(context: SweepContext, name: str, task: PlanTask) -> Manifest:
     }
 
 
-def runner_command(setup: str, *, exec_record: bool = True) -> list[str]:
+def runner_command(setup: str, *, exec_record: bool = True, clean: bool = True) -> list[str]:
     """PID 1 of the untrusted container. A task with setuid programs has no record of executed commands."""
-    clean = [f"{TOOLKIT}/bin/clean", f"{TOOLKIT}/lib/ld-linux-x86-64.so.2"]  # the image's LD_PRELOAD is for its own programs
-    loader = [*clean, "--argv0", f"{TOOLKIT}/bin/python3", "--library-path", f"{TOOLKIT}/lib"]
+    cleaner = [f"{TOOLKIT}/bin/clean"] if clean else []  # the image's LD_PRELOAD is for its own programs
+    loader = [*cleaner, f"{TOOLKIT}/lib/ld-linux-x86-64.so.2", "--argv0", f"{TOOLKIT}/bin/python3", "--library-path"]
+    loader.append(f"{TOOLKIT}/lib")
     start = [f"{TOOLKIT}/bin/python3.real", "-I", f"{TOOLKIT}/runner/start.py"]
     options = [] if exec_record else ["--no-exec-record"]
     return [*loader, *start, "--socket", SOCKET, "--setup-seconds", f"{seconds(setup):.0f}", *options]
+
+
+def _of_0_1(context: SweepContext) -> bool:
+    """Whether the sweep was planned with images of 0.1, whose toolkit has no bin/clean: its pods stay what they were."""
+    return context.platform.operator_version.startswith("0.1.")
 
 
 def task_resources(resources: Resources) -> Manifest:

@@ -59,7 +59,7 @@ class Make:
 
     def context(self, **platform: Any) -> SweepContext:
         images = Images(session="session:1", judge="judge:1", toolkit="toolkit:1", agents={"claude-code/2.1.140": "agent:1"})
-        values: dict[str, Any] = {"operator_version": "0.1.0", "images": images, "user_namespaces": True, "image_volumes": True}
+        values: dict[str, Any] = {"operator_version": "0.2.0", "images": images, "user_namespaces": True, "image_volumes": True}
         where = Platform(**(values | platform))
         plan = Plan(
             sweep_uid=UID, root="sweeps/one/first-11111111", lock_digest=DIGEST, benchmark_digest=DIGEST, platform=where,

@@ -60,7 +60,7 @@ class A:
     def platform(self, **changes: Any) -> Platform:
         images = Images(session="session:1", judge="judge:1", toolkit="toolkit:1", agents={"claude-code/2.1.140": "agent:1"})
         values: dict[str, Any] = {
-            "operator_version": "0.1.0", "images": images, "user_namespaces": True, "image_volumes": True,
+            "operator_version": "0.2.0", "images": images, "user_namespaces": True, "image_volumes": True,
         }  # fmt: skip
         return Platform(**(values | changes))
 

@@ -53,7 +53,7 @@ def a_request(**changes: Any) -> PlanRequest:
         sweep=SweepIdentity(namespace="audits", name="first", uid="0123abcd-0000-0000-0000-000000000000"),
         spec=SweepSpec.model_validate(SPEC | changes),
         platform=Platform(
-            operator_version="0.1.0",
+            operator_version="0.2.0",
             images=Images(session="s", judge="j", toolkit="t", agents={"claude-code/2.1.140": "a"}),
             user_namespaces=False,
             image_volumes=False,
