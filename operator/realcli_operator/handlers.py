@@ -21,7 +21,7 @@ from realcli_operator.pods.trial import trial_pod
 from realcli_operator.reconcile.facts import SweepFacts, UnreadableObject
 from realcli_operator.reconcile.outcome import refused
 from realcli_operator.reconcile.plans import Note, SweepPlan, Task, TrialPlan
-from realcli_operator.reconcile.sweep import blocked, decide_sweep
+from realcli_operator.reconcile.sweep import blocked, decide_sweep, newly_unready
 from realcli_operator.reconcile.trial import decide_trial
 
 BLOCKED_AGAIN = 60.0
@@ -119,8 +119,9 @@ class SweepReconciler:
             # Without a stored plan nothing that this step wanted to say is true yet; with it the counters are.
             told = observed.status if observed.plan is None else status or observed.status
             status = blocked(observed, told, reason, text, self._observer.clock.now())
+            # The events of the step come with the step that goes through.
+            events = () if isinstance(error, StillDeleting) else newly_unready(observed.status, status)
             status = status if status != observed.status else None
-            events = ()  # they come with the step that goes through
         memory.grants = plan.grants
         for name in plan.wake:
             self._queue.add(trial_key(key.namespace, name))

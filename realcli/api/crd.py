@@ -179,6 +179,7 @@ SWEEP: Final = Definition(
     status_default=None,
     columns=(
         Column("State", "string", ".status.state", "Summary of the conditions."),
+        Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].reason', "Proven, or what keeps it from going on."),
         Column("Trials", "string", ".status.trials", "Terminal and all trials."),
         Column("Valid", "integer", ".status.counts.sealed", "Valid trials."),
         Column("Invalid", "integer", ".status.counts.invalid", "Invalid trials."),

@@ -65,7 +65,7 @@ def job_state(facts: JobFacts, container: str, now: datetime, policy: Policy, *,
         return Lost(f"Job {job.name} {reason}; {last}", since)
     if not pods:
         return _without_pod(facts, now, policy)
-    return _running(pods[-1], container, now, limit)
+    return _running(pods[-1], container, now, policy, limit)
 
 
 def _completed(facts: JobFacts, pods: list[PodView], container: str, now: datetime, policy: Policy) -> JobState:
@@ -89,8 +89,9 @@ def _without_pod(facts: JobFacts, now: datetime, policy: Policy) -> JobState:
     return Running(blocked=("PodNotCreated", text))
 
 
-def _running(pod: PodView, container: str, now: datetime, limit: float | None) -> JobState:
-    if scheduled_at(pod) is None and not pod.finished:
+def _running(pod: PodView, container: str, now: datetime, policy: Policy, limit: float | None) -> JobState:
+    scheduled = scheduled_at(pod)
+    if scheduled is None and not pod.finished:
         condition = pod.condition("PodScheduled")
         blocked = condition is not None and condition.reason == "Unschedulable"
         return Running(("Unschedulable", f"pod {pod.name}: {unscheduled_because(pod)}") if blocked else None)
@@ -98,6 +99,8 @@ def _running(pod: PodView, container: str, now: datetime, limit: float | None) -
     if trouble is not None:
         return Running(_blocked(pod, trouble))
     main = pod.container(container)
+    if scheduled is not None and not pod.finished and (main is None or main.state is ContainerState.WAITING):
+        return _starting(pod, scheduled, now, policy)
     if limit is None or main is None or main.state is not ContainerState.RUNNING or main.started_at is None:
         return Running()
     left = limit - (now - main.started_at).total_seconds()
@@ -106,8 +109,22 @@ def _running(pod: PodView, container: str, now: datetime, limit: float | None) -
     return Lost(f"pod {pod.name} ran for more than {limit:.0f} s", main.started_at)
 
 
+def _starting(pod: PodView, scheduled: datetime, now: datetime, policy: Policy) -> Running:
+    """Of a volume that cannot be mounted the pod's status says nothing, and the kubelet waits for ever."""
+    left = policy.job_setup_grace - (now - scheduled).total_seconds()
+    if left > 0:
+        return Running(again=left)
+    text = f"pod {pod.name} has not started {policy.job_setup_grace:.0f} s after it was scheduled"
+    return Running(
+        (
+            "PodNotStarted",
+            f"{text}: kubectl describe pod {pod.name} says why (a ConfigMap or Secret that is missing, a slow pull)",
+        )
+    )
+
+
 def _blocked(pod: PodView, trouble: Trouble) -> tuple[str, str]:
-    return trouble.outcome, f"pod {pod.name}: {trouble.message}"
+    return trouble.outcome, f"pod {pod.name}: {trouble.message}; once that is mended it goes on by itself"
 
 
 def _message(pod: PodView, container: str) -> Termination | None:

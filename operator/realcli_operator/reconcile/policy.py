@@ -38,6 +38,8 @@ class Policy:
     """A finished Job may be known this long before its pod is."""
     job_start_grace: float = 120.0
     """A Job may have no pod for this long before a condition says so."""
+    job_setup_grace: float = 60.0
+    """A Job's pod may be scheduled and not started for this long before a condition says so."""
     plan_limit: float = 1800.0
     """A planning container may run for this long."""
     job_limit: float = 6 * 3600.0

@@ -30,6 +30,21 @@ def decide_sweep(facts: SweepFacts, now: datetime, policy: Policy | None = None)
     return _Step(facts, now, policy or Policy()).decide()
 
 
+STARTING = frozenset(
+    {"Unschedulable", "PodNotCreated", "PodNotStarted", "ImageUnavailable", "ConfigurationError", "StillDeleting"}
+)
+"""Reasons of `Ready` that are over once the pod of a Job runs. What a Job said of storage or a provider stands until one says
+better."""
+
+
+def newly_unready(before: SweepStatus, after: SweepStatus) -> tuple[Note, ...]:
+    """A warning where something begins to keep a sweep from going on: once for each reason, not once for each try."""
+    old, new = find(before.conditions, "Ready"), find(after.conditions, "Ready")
+    if new is None or new.status != "False" or (old is not None and (old.status, old.reason) == (new.status, new.reason)):
+        return ()
+    return (Note("Warning", new.reason, new.message),)
+
+
 def blocked(facts: SweepFacts, status: SweepStatus, reason: str, message: str, now: datetime) -> SweepStatus:
     """``status``, of a sweep that the API server refused an object, or that met a foreign or earlier one of its name."""
     conditions = find(facts.status.conditions, "Ready"), *without(status.conditions, "Ready")
@@ -96,7 +111,7 @@ class _Step:
             self.draft.delays.append(state.again)
             if state.blocked is not None:
                 self.condition("Ready", "False", *state.blocked)
-            else:
+            elif (ready := find(self.status.conditions, "Ready")) is not None and ready.reason in STARTING:
                 self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Ready")})
         elif isinstance(state, Done) and state.message.result is Result.REFUSED:
             self._refused(job, state)
@@ -148,7 +163,7 @@ class _Step:
         """The plan Job said no. What passes is tried again; everything else is for a person, and starts nothing."""
         reason, text = _said(state.message)
         if _passes(reason):
-            self.condition("Ready", "False", reason, text)
+            self.condition("Ready", "False", reason, f"{text}; it is tried again by itself")
             self._again(job, Task.PLAN, text, state.since)
             return
         self.condition("Planned", "False", reason, text)
@@ -321,6 +336,8 @@ class _Step:
                 status = None
                 self.draft.delays.append(left)
         draft = self.draft
+        if not self.failing:  # that is told already
+            draft.events += newly_unready(self.facts.status, self.status)
         return SweepPlan(
             delete_jobs=tuple(draft.delete_jobs),
             create_jobs=tuple(draft.create_jobs),

@@ -136,6 +136,55 @@ class TestPlanning:
         healed = decide(a, a.sweep_facts(status=plan.status, jobs={"first-plan": JobFacts(a.job(), (a.job_pod("plan"),))}))
         assert said(healed.status, "Ready") is None
 
+    def test_what_keeps_it_from_going_on_is_told_at_once_and_once(self, a: Any) -> None:
+        waiting = a.container("plan", "waiting", reason="CreateContainerConfigError", message='secret "evals-s3" not found')
+        stuck = {"first-plan": JobFacts(a.job(), (a.job_pod("plan", phase="Pending", containers=(waiting,)),))}
+        plan = decide(a, a.sweep_facts(jobs=stuck))
+        (note,) = plan.events
+        assert (note.type, note.reason) == ("Warning", "ConfigurationError")
+        assert 'secret "evals-s3" not found' in note.message
+        assert "goes on by itself" in note.message
+        assert decide(a, a.sweep_facts(status=plan.status, jobs=stuck)).events == ()
+
+    def test_a_provider_that_is_away_shows_through_every_try(self, a: Any) -> None:
+        """Planning does not end for it, and neither condition nor event comes and goes with each Job."""
+        refusal = a.message("Plan", Result.REFUSED, reason="ProviderUnavailable", message="https://m answers 529")
+
+        def facts(status: Any, job: Any) -> Any:
+            return a.sweep_facts(status=status, jobs={"first-plan": job})
+
+        first = decide(a, facts(None, a.done_job("plan", refusal, "first-plan")))
+        assert [(note.type, note.reason) for note in first.events] == [("Warning", "ProviderUnavailable")]
+        assert "tried again by itself" in first.events[0].message
+        fresh = {"conditions": (a.condition("PodScheduled", ago=5),), "start_time": a.ago(5)}
+        waiting = a.job_pod("plan", phase="Pending", containers=(a.container("plan", "waiting"),), **fresh)
+        for pod in (waiting, a.job_pod("plan")):
+            running = decide(a, facts(first.status, JobFacts(a.job(attempt=2), (pod,))))
+            assert running.status is None, "what was said stands until something better is"
+        second = decide(a, facts(first.status, a.done_job("plan", refusal, "first-plan", attempt=9)))
+        assert (second.status, second.events) == (None, ())
+        frozen = a.plan()
+        done = a.done_job("plan", a.message("Plan", Result.PLANNED, seal=frozen.content_digest()), "first-plan", attempt=3)
+        there = decide(a, a.sweep_facts(status=first.status, jobs={"first-plan": done}, plan_log=PlanLog(frozen)))
+        assert said(there.status, "Ready") == ("True", "Proven")
+
+    def test_a_final_refusal_is_one_event(self, a: Any) -> None:
+        refusal = a.message("Plan", Result.REFUSED, reason="ConfigurationError", message="the key is refused (401)")
+        plan = decide(a, a.sweep_facts(jobs={"first-plan": a.done_job("plan", refusal, "first-plan")}))
+        assert [note.reason for note in plan.events] == ["ConfigurationError"]
+
+    def test_a_pod_that_does_not_start_is_surfaced(self, a: Any) -> None:
+        """The status of a pod says nothing of a ConfigMap that is missing."""
+        waiting = a.container("plan", "waiting", reason="ContainerCreating")
+        stuck = {"first-plan": JobFacts(a.job(), (a.job_pod("plan", phase="Pending", containers=(waiting,)),))}  # for 100 s
+        early = decide(a, a.sweep_facts(jobs=stuck), later=-50)
+        assert (said(early.status, "Ready"), early.requeue_after) == (None, 10.0)
+        late = decide(a, a.sweep_facts(jobs=stuck))
+        assert said(late.status, "Ready") == ("False", "PodNotStarted")
+        assert [note.reason for note in late.events] == ["PodNotStarted"]
+        healed = decide(a, a.sweep_facts(status=late.status, jobs={"first-plan": JobFacts(a.job(), (a.job_pod("plan"),))}))
+        assert said(healed.status, "Ready") is None
+
     def test_a_job_without_pods_is_surfaced(self, a: Any) -> None:
         early = decide(a, a.sweep_facts(jobs={"first-plan": JobFacts(a.job())}))
         assert (said(early.status, "Ready"), early.requeue_after) == (None, 60.0)
