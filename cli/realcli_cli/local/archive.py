@@ -75,9 +75,12 @@ class FolderFiles:
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """See Files."""
+        """See Files. UserError: a name or a link that leads out of the folder."""
+        path = self._folder / name
+        if not path.resolve().is_relative_to(self._folder.resolve()):
+            raise UserError(f"--image {self._folder}: {name} lies outside of it")
         try:
-            file = (self._folder / name).open("rb")
+            file = path.open("rb")
         except OSError as error:
             raise KeyError(name) from error
         with file:

@@ -97,6 +97,7 @@ class _Root:
         self._dest = dest
         self._made = made
         self._mine: set[str] = set()  # what this layer has brought: an opaque mark hides only what lies below it
+        self._above: set[str] = set()  # the folders that this layer has put something into
         self._root = os.geteuid() == 0
 
     def add(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
@@ -114,15 +115,25 @@ class _Root:
             raise UserError(f"the image holds an entry that leaves its root: {member.name!r}")
         parent, name = self._folder(parts[:-1]), parts[-1]
         if name == _OPAQUE:
-            for below in list(parent.iterdir()):
-                if str(below) not in self._mine:
-                    _remove(below)
+            self._hide(parent)
         elif name.startswith(_WHITEOUT + _WHITEOUT):
             pass  # marks of old storage drivers
         elif name.startswith(_WHITEOUT):
-            _remove(parent / name.removeprefix(_WHITEOUT))
+            hidden = name.removeprefix(_WHITEOUT)
+            if hidden in ("", ".", ".."):
+                raise UserError(f"the image holds a whiteout of a folder it lies in: {member.name!r}")
+            _remove(parent / hidden)
         else:
             self._put(tar, member, parent / name)
+
+    def _hide(self, folder: Path) -> None:
+        """Remove everything below that the layers under this one have brought."""
+        for below in list(folder.iterdir()):
+            ours = str(below) in self._mine
+            if _is_folder(below) and (ours or str(below) in self._above):
+                self._hide(below)
+            elif not ours:
+                _remove(below)
 
     def _put(self, tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
         if not (member.isdir() and _is_folder(path)):
@@ -142,6 +153,10 @@ class _Root:
             self._made.devices.append(f"/{member.name}")
             return
         self._mine.add(str(path))
+        above = path.parent
+        while above != self._dest and str(above) not in self._above:
+            self._above.add(str(above))
+            above = above.parent
         if not member.islnk():
             self._describe(member, path)
 
@@ -185,7 +200,8 @@ class _Root:
 
 
 def resolve(root: Path, parts: list[str], *, make: bool = False) -> str:
-    """A path inside `root` as a process with that root would see it; the last part's links are followed too."""
+    """A path inside `root` as a process with that root would see it; the last part's links are followed too. `make`: all of it
+    is made a folder."""
     done: list[str] = []
     left = list(reversed(parts))
     for _ in range(4096):
@@ -211,7 +227,7 @@ def resolve(root: Path, parts: list[str], *, make: bool = False) -> str:
                 done.clear()
             left += reversed(target.split("/"))
             continue
-        if left and not stat.S_ISDIR(mode) and make:
+        if make and not stat.S_ISDIR(mode):
             os.unlink(path)
             os.mkdir(path, 0o755)
         done.append(part)

@@ -160,6 +160,15 @@ UPPER: dict[str, tuple[bytes, dict[str, Any]]] = {
         layer(file("app/new", b"n"), file("app/.wh..wh..opq", b""), file("app/sub/d", b"4")),
         {"app/a": None, "app/new": b"n", "app/sub/c": None, "app/sub/d": b"4"},
     ),
+    "an opaque mark at the end hides what lies below what its layer brings": (
+        layer(folder("app/sub"), file("app/sub/d", b"4"), file("app/.wh..wh..opq", b"")),
+        {"app/a": None, "app/sub": "dir", "app/sub/c": None, "app/sub/d": b"4"},
+    ),
+    "an opaque mark keeps what its layer brings without its folder": (
+        layer(file("app/sub/d", b"4"), file("app/.wh..wh..opq", b"")),
+        {"app/sub/c": None, "app/sub/d": b"4"},
+    ),
+    "a file becomes a folder that nobody names": (layer(file("app/a/in", b"i")), {"app/a": "dir", "app/a/in": b"i"}),
     "a file becomes a folder": (layer(folder("app/a"), file("app/a/in", b"i")), {"app/a": "dir", "app/a/in": b"i"}),
     "a folder becomes a file": (layer(file("app/sub", b"f")), {"app/sub": b"f", "app/sub/c": None}),
     "a folder becomes a link": (layer(link("app/sub", "a")), {"app/sub": "a"}),
@@ -202,11 +211,25 @@ HOSTILE: dict[str, bytes] = {
     "a circle of links": layer(link("a", "b"), link("b", "a"), file("a/out")),
     "an opaque mark through a link": layer(link("way", "{outside}"), file("way/.wh..wh..opq", b"")),
     "a whiteout through a link": layer(link("way", "{outside}"), file("way/.wh.secret", b"")),
+    "a whiteout of the folder above the root": layer(file(".wh...", b"")),
+    "a whiteout of the root": layer(folder("app"), file("app/.wh...", b"")),
+    "a whiteout of its own folder": layer(folder("app"), file("app/.wh..", b"")),
+    "a whiteout of no name": layer(folder("app"), file("app/.wh.", b"")),
     "a folder over a link": layer(link("way", "{outside}"), folder("way"), file("way/secret", b"mine")),
 }
 
 
-REFUSED = {"dots", "dots inside", "a hard link with dots", "a hard link through a link", "a circle of links"}
+REFUSED = {
+    "dots",
+    "dots inside",
+    "a hard link with dots",
+    "a hard link through a link",
+    "a circle of links",
+    "a whiteout of the folder above the root",
+    "a whiteout of the root",
+    "a whiteout of its own folder",
+    "a whiteout of no name",
+}
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -249,6 +272,18 @@ def test_damage_is_named(tmp_path: Path) -> None:
     ).encode()
     with pytest.raises(UserError, match="amd64"):
         unpacked(write_tar(tmp_path / "e.tar", {"index.json": only_arm}), tmp_path / "r5")
+
+
+def test_a_folder_s_files_are_its_own(tmp_path: Path) -> None:
+    """A manifest names files; none of them lies outside of the layout."""
+    (tmp_path / "secret").write_bytes(LOWER)
+    (tmp_path / "oci").mkdir()
+    (tmp_path / "oci" / "c.json").write_bytes(config([LOWER]))
+    (tmp_path / "oci" / "way").symlink_to(tmp_path)
+    for number, name in enumerate(["../secret", str(tmp_path / "secret"), "way/secret"]):
+        (tmp_path / "oci" / "manifest.json").write_text(json.dumps([{"Config": "c.json", "Layers": [name]}]))
+        with pytest.raises(UserError, match="lies outside"):
+            unpacked(tmp_path / "oci", tmp_path / f"root{number}")
 
 
 def test_resolve_is_what_a_process_in_that_root_sees(tmp_path: Path) -> None:
