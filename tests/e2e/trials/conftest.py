@@ -195,7 +195,7 @@ environment_mode = "separate"
         "opener": "Hello.",
         "openerRequirements": [],
         "closer": "Bye.",
-        "slices": [{"id": "all", "text": "Run the commands.", "requirements": ["1"]}],
+        "slices": [{"id": "all", "text": "Run the commands.", "requirements": ["1"], "leakTerms": ["run the commands"]}],
         "order": ["batch:all"],
         "batches": {"all": ["all"]},
         "probes": [],

@@ -41,7 +41,8 @@ BACKGROUND = "setsid sh -c 'while true; do date +%s%N >> /app/out.txt; sleep 0.0
 @pytest.fixture(scope="module")
 def started(s3, make_runs, forward, demo_images) -> Any:
     runs = make_runs()
-    runs.kube.apply(*proxy_objects("proxy", demo_images["provider"]), *proxy_objects("away", demo_images["provider"]))
+    image = demo_images["provider"]
+    runs.kube.apply(*proxy_objects("proxy", image, hold="/verify-1/seal\\.json$"), *proxy_objects("away", image, hold="^$"))
     proxy = f"http://proxy.{runs.kube.namespace}.svc.cluster.local:8333"
     runs.start("no-image", ["true"], image="realcli.local/tasks/not-there:0")
     runs.start("wrong-storage", ["true"], secret="wrong-s3")
@@ -208,15 +209,15 @@ def provider_record(started: Any, demo_kube: Any) -> dict[str, Any]:
         return found
 
 
-def proxy_objects(name: str, image: str) -> list[dict[str, Any]]:
-    """A pass-through of that name in front of the storage."""
+def proxy_objects(name: str, image: str, hold: str) -> list[dict[str, Any]]:
+    """A pass-through of that name in front of the storage; it keeps the uploads back whose path matches `hold`."""
     program = (Path(__file__).parent / "proxy.py").read_text()
     upstream = "http://seaweedfs.realcli-demo.svc.cluster.local:8333"
     container = {
         "name": name,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "/proxy/proxy.py", upstream, "8333", "/verify-1/seal\\.json$"],
+        "command": ["python3", "/proxy/proxy.py", upstream, "8333", hold],
         "readinessProbe": {"tcpSocket": {"port": 8333}, "periodSeconds": 1},
         "volumeMounts": [{"name": "proxy", "mountPath": "/proxy"}],
     }
