@@ -156,6 +156,7 @@ class PlanTask(Frozen):
     image: str
     trust: Trust = "artifacts"
     needs_setuid: bool = False
+    mock_hosts: bool = False  # the session serves outside hosts on ports 80 and 443 of the pod's loopback
     verifier_seconds: float
     resources: Resources = Resources()
 
@@ -262,6 +263,7 @@ def plan_of(lock: Lock, root: str, lock_digest: str) -> Plan:
                 image=t.image,
                 trust=t.trust,
                 needs_setuid=t.needs_setuid,
+                mock_hosts=bool(t.mock_hosts),
                 verifier_seconds=t.verifier_seconds,
                 resources=t.resources,
             )

@@ -83,7 +83,7 @@ class Make:
         configuration = PlanConfiguration(
             name="guarded.gpt", agent="guarded", program="codex", api="responses", agent_version="0.142.0", model="gpt"
         )
-        task = plain.plan.tasks[0].model_copy(update={"needs_setuid": True})
+        task = plain.plan.tasks[0].model_copy(update={"needs_setuid": True, "mock_hosts": True})
         plan = plain.plan.model_copy(update={"platform": where, "configurations": [configuration], "tasks": [task]})
         return SweepContext("one", "first", UID, SweepSpec.model_validate(yaml.safe_load(OWN)), where, plan=plan)
 

@@ -72,6 +72,12 @@ def test_only_a_task_with_setuid_programs_may_gain_privileges_and_then_commands_
     assert "--no-exec-record" not in without["command"]
 
 
+def test_only_a_task_with_mock_hosts_opens_low_ports(make: Any) -> None:
+    assert "sysctls" not in make.work()["spec"]["securityContext"]
+    (sysctl,) = make.own_work()["spec"]["securityContext"]["sysctls"]
+    assert sysctl == {"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}
+
+
 def test_every_container_is_confined(make: Any) -> None:
     for name, spec in specs(make).items():
         for container in containers(spec):
