@@ -73,6 +73,7 @@ class ClaudeCode(StdioProgram):
         if mid_turn and not self._talk.owed:
             raise NotWorking(f"{self.program} has handed over; there is no running response")
         name = str(uuid.uuid4())
+        self._forget_doubt()
         self._talk.sent(name)
         message = {"role": "user", "content": [{"type": "text", "text": text}]}
         await self._write({"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default", "uuid": name})
@@ -81,6 +82,7 @@ class ClaudeCode(StdioProgram):
         """Stop the running response; its commands are killed by the program itself."""
         if not self._talk.owed:
             raise NotWorking(f"{self.program} has handed over; there is no running response")
+        self._stopped = True
         await self._control({"subtype": "interrupt"}, CONTROL_SECONDS)
 
     async def answer(
@@ -116,7 +118,8 @@ class ClaudeCode(StdioProgram):
             if self._asked.pop(heard.request_id, None) is not None:
                 await self._put(heard)
         elif isinstance(heard, Asked):
-            if await self._real(heard.call_id):
+            question = claude_launch.QUESTION_TOOL
+            if await self._real(heard.request_id, heard.call_id, self._asked, question if heard.tool == question else None):
                 await self._permission(heard)
         elif isinstance(heard, Yield):
             self._talk.owed = True  # until it holds

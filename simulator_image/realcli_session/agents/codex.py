@@ -45,6 +45,7 @@ QUESTION = "item/tool/requestUserInput"
 COMMAND = "item/commandExecution/requestApproval"
 CHANGE = "item/fileChange/requestApproval"
 ELICITATION = "mcpServer/elicitation/request"
+QUESTION_TOOL = "request_user_input"
 NO_TURN = "no active turn"
 
 
@@ -102,7 +103,9 @@ class Codex(StdioProgram):
         async with self._sending:
             if mid_turn and not self._owed:
                 raise NotWorking(f"{self.program} has handed over; there is no running response")
+            self._forget_doubt()
             if self._turn is None or not await self._steer(text):
+                self._held.clear()  # the response goes on: no hand-over before this message was read
                 self._owed = True
                 given = {"threadId": self._thread.id, "input": _input(text)}
                 turn = str(_field(await self._call("turn/start", given, CONTROL_SECONDS), "turn", "id"))
@@ -120,7 +123,6 @@ class Codex(StdioProgram):
             if NO_TURN not in str(refused) and "expected" not in str(refused):
                 raise
             self._turn = None
-            self._held.clear()  # the response goes on: no hand-over before this message was read
             return False
         finally:
             self._steering -= 1
@@ -132,6 +134,7 @@ class Codex(StdioProgram):
         if self._turn is None:
             raise NotWorking(f"{self.program} has handed over; there is no running response")
         self._interrupting += 1
+        self._stopped = True
         try:
             try:
                 given = {"threadId": self._thread.id, "turnId": self._turn}
@@ -139,6 +142,7 @@ class Codex(StdioProgram):
             except _Refused as refused:
                 if self._turn is not None:
                     raise
+                self._stopped = False
                 raise NotWorking(f"{self.program} has handed over; there is no running response") from refused
             finally:
                 await self._call("thread/backgroundTerminals/clean", {"threadId": self._thread.id}, CONTROL_SECONDS)
@@ -158,8 +162,9 @@ class Codex(StdioProgram):
         elif asked.method == ELICITATION:
             result = {"action": "accept" if decision == "allow" else "decline", "content": {} if decision == "allow" else None}
         else:
-            if decision == "deny" and text and self._turn is not None:
-                await self._steer(text)  # a denial carries no text; before it, so that the next request holds both
+            # A denial carries no text. It goes before it, so that the next request holds both.
+            if decision == "deny" and text and self._turn is not None and not await self._steer(text):
+                await self._release()  # the turn has ended: nothing is left to be denied
             result = {"decision": "accept" if decision == "allow" else "decline"}
         await self._write({"id": asked.number, "result": result})
 
@@ -222,7 +227,9 @@ class Codex(StdioProgram):
             await self._put(Error(f"it asks for {asked.method}, which is not known"))
             await self._write({"id": asked.number, "error": {"code": -32601, "message": "not supported"}})
             return
-        if not await self._real(str(asked.params.get("itemId") or "")):
+        tool = QUESTION_TOOL if asked.method == QUESTION else None
+        call_id = None if asked.method == ELICITATION else str(asked.params.get("itemId"))
+        if not await self._real(asked.request_id, call_id, self._asked, tool):
             return
         self._asked[asked.request_id] = asked
         collab = self._spec is not None and self._spec.mode == "COLLAB"
@@ -252,7 +259,7 @@ def _field(result: Mapping[str, Any], part: str, name: str) -> object:
 
 
 def _tool(asked: Asked) -> str:
-    names = {QUESTION: "request_user_input", COMMAND: "exec_command", CHANGE: "apply_patch"}
+    names = {QUESTION: QUESTION_TOOL, COMMAND: "exec_command", CHANGE: "apply_patch"}
     return names.get(asked.method) or f"mcp:{asked.params.get('serverName')}"
 
 

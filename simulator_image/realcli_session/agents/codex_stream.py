@@ -15,6 +15,8 @@ from realcli_session.agents.port import AgentEvent, Error, Text, ToolCall, ToolR
 
 _TOOLS = ("commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "collabAgentToolCall", "webSearch", "imageView")
 _FAILED = ("failed", "declined")
+MAX_CALLS = 1000
+MAX_ID = 256  # characters of a call's
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Thread:
 
     id: str = ""
     reported: set[str] = field(default_factory=set)
-    """Tool calls that were announced."""
+    """Tool calls that were announced and have not ended, at most `MAX_CALLS`: anybody in the container can begin more."""
 
     def hear(self, line: object) -> list[Heard]:
         """Read one parsed line. A message of an unknown kind says nothing."""
@@ -117,7 +119,7 @@ class Thread:
     def _item(self, item: object, completed: bool, ours: bool) -> list[Heard]:
         if not isinstance(item, dict):
             return []
-        kind, name = item.get("type"), str(item.get("id"))
+        kind, name = item.get("type"), str(item.get("id"))[:MAX_ID]
         if kind == "agentMessage":
             return [Text(str(item.get("text", "")))] if completed and ours else []
         if kind == "error":
@@ -125,7 +127,7 @@ class Thread:
         if kind not in _TOOLS:
             return []
         heard: list[Heard] = []
-        if name not in self.reported:
+        if name not in self.reported and len(self.reported) < MAX_CALLS:
             self.reported.add(name)
             heard.append(ToolCall(name, str(item.get("tool") or kind), _input(item)))
         if completed:

@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import json
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from realcli.ledger import events as ledger
@@ -41,7 +42,14 @@ DOUBT_SECONDS = 20.0
 LOOK_SECONDS = 0.05
 MAX_BINARY = 1 << 30
 MAX_QUEUED = 10_000  # events nobody has taken; further ones that only inform are dropped
+MAX_QUEUED_BYTES = 32 << 20  # of the lines they were read from; likewise
 MAX_ERRORS = 100
+MAX_ERROR = 2000  # characters of one
+MAX_VALUES = 100_000
+"""Values of a line by its separators, those inside texts counted too: 16 MB of `[],[],…` would be 800 MB of objects, and a
+session that dies of memory has lost its trial."""
+MAX_PROMPT = 1 << 20  # bytes of a line that asks for an answer; what a model wrote is shorter
+MAX_OPEN = 32  # prompts at a time
 
 
 class StdioProgram:
@@ -57,12 +65,15 @@ class StdioProgram:
         self._process: RemoteProcess | None = None
         self._spec: AgentSpec | None = None
         self._stderr = Tail()
-        self._queue: asyncio.Queue[AgentEvent | Exception] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[AgentEvent | Exception, int]] = asyncio.Queue()  # with the size of its line
+        self._queued = 0  # bytes
+        self._size = 0  # of the line that is being heard
         self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._errors = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._ended = asyncio.Event()
         self._doubt: asyncio.Task[None] | None = None
+        self._stopped = False  # it was interrupted by us, and has not handed over since
         self._binary = ""
         self._sha256: str | None = None
         self._known = False  # that digest is what the file had; else the runner could not look
@@ -152,12 +163,19 @@ class StdioProgram:
             self._errors += 1
             if self._errors > MAX_ERRORS:
                 return
+            event = replace(event, message=event.message[:MAX_ERROR])
+        size = 0 if isinstance(event, Error | Yield | Exit) else self._size
         if isinstance(event, Yield):
             await self._check_binary()
         binds = isinstance(event, Question | PermissionRequest | Withdrawn | Yield | Exit)
-        if not binds and self._queue.qsize() >= MAX_QUEUED:
+        if not binds and (self._queue.qsize() >= MAX_QUEUED or self._queued + size > MAX_QUEUED_BYTES):
             return
-        self._queue.put_nowait(event)
+        self._queued += size
+        self._queue.put_nowait((event, size))
+
+    def _broke(self, error: Exception) -> None:
+        """Whoever reads `events` gets the error: nothing more can be told."""
+        self._queue.put_nowait((error, 0))
 
     async def _handed_over(self, end: Yield) -> None:
         """A hand-over that holds: note that nothing is owed any more, and `_put` it."""
@@ -170,40 +188,65 @@ class StdioProgram:
         and none comes for `DOUBT_SECONDS`, it holds all the same (a hook of the user's own set-up may end a response after a
         tool), with a note.
         """
-        if self._doubt is not None:
-            self._doubt.cancel()
-            self._doubt = None
+        self._forget_doubt()
         witness = None if self._spec is None else self._spec.witness
-        if end.how == "yielded" and witness is not None and witness.move != "user":
+        expected = end.how == "failed" or (end.how == "interrupted" and self._stopped)
+        if not expected and witness is not None and witness.move != "user":
             doubt = f"the gateway waits for the {witness.move}"
-        if end.how != "yielded" or doubt is None:
+        if expected or doubt is None:
+            self._stopped = False
             await self._handed_over(end)
         else:
             self._doubt = asyncio.create_task(self._doubted(end, doubt, witness or Witness()))
 
+    def _forget_doubt(self) -> None:
+        """What was doubted is over: another end came, or the program was given a message, so that its response goes on."""
+        if self._doubt is not None:
+            self._doubt.cancel()
+            self._doubt = None
+
     async def _doubted(self, end: Yield, why: str, witness: Witness) -> None:
         newest, left = witness.newest, DOUBT_SECONDS
-        await self._put(Error(f"it says that it hands over, but {why}"))
-        while left > 0:
-            await asyncio.sleep(LOOK_SECONDS)
-            left = DOUBT_SECONDS if witness.move == "model" or witness.newest != newest else left - LOOK_SECONDS
-            newest = witness.newest
-        await self._put(Error("the doubted hand-over holds: no request came"))
-        await self._handed_over(end)
+        try:
+            await self._put(Error(f"it says that it hands over, but {why}"))
+            while left > 0:
+                await asyncio.sleep(LOOK_SECONDS)
+                left = DOUBT_SECONDS if witness.move == "model" or witness.newest != newest else left - LOOK_SECONDS
+                newest = witness.newest
+            await self._put(Error("the doubted hand-over holds: no request came"))
+            self._stopped = False
+            await self._handed_over(end)
+        except Exception as error:  # nobody waits for this task; without a word the trial would hang
+            self._broke(error)
 
-    async def _real(self, call_id: str) -> bool:
-        """Whether a prompt is about a call that the model asked for; one that is not gets no answer."""
+    async def _real(self, request_id: str, call_id: str | None, opened: Collection[str], tool: str | None = None) -> bool:
+        """Whether a prompt is one: about a call that the model asked for (of that `tool`), not asked already, not too much.
+
+        One that is not gets no answer. `call_id` None: an MCP server asks, so a call has to be under way. `opened`: ids of the
+        prompts that wait for an answer.
+        """
         witness = None if self._spec is None else self._spec.witness
-        if witness is None or not call_id or call_id in witness.calls:
+        problem = ""
+        if request_id in opened:
+            problem = f"it asks a second time as {request_id[:64]!r}, which is not answered yet"
+        elif self._size > MAX_PROMPT or len(opened) >= MAX_OPEN:
+            problem = f"it asks more than can be answered: {self._size} bytes, {len(opened)} prompts are open"
+        elif witness is None:
             return True
-        await self._put(Error(f"it asks about a call {call_id[:64]!r} that no answer of the model has asked for"))
-        return False
+        elif call_id is None and witness.move != "agent":
+            problem = "it asks about a call while the model has asked for none"
+        elif call_id is not None and (call_id not in witness.calls or tool not in (None, witness.calls[call_id])):
+            problem = f"it asks about a call {call_id[:64]!r} that no answer of the model has asked for"
+        if problem:
+            await self._put(Error(problem))
+        return not problem
 
     # ---------------------------------------------------------------------------------------------------- the adapter's port
     async def events(self) -> AsyncIterator[AgentEvent]:
         """Typed events, ending with `Exit`."""
         while True:
-            event = await self._queue.get()
+            event, size = await self._queue.get()
+            self._queued -= size
             if isinstance(event, Exception):
                 raise event
             yield event
@@ -274,10 +317,9 @@ class StdioProgram:
             await self._finish(status)
         except Exception as error:
             self._fail(AgentUnresponsive(f"{self.program}: {error}"))
-            self._queue.put_nowait(error)
+            self._broke(error)
         finally:
-            if self._doubt is not None:
-                self._doubt.cancel()
+            self._forget_doubt()
             self._ended.set()
             reading.cancel()
             ending.cancel()
@@ -298,6 +340,11 @@ class StdioProgram:
             await self._put(Error(f"a line of its output is {line.size} bytes long and was skipped"))
             return
         if not line.strip():
+            return
+        self._size = len(line)
+        values = line.count(b",") + line.count(b"[") + line.count(b"{")
+        if values > MAX_VALUES:
+            await self._put(Error(f"a line of its output holds more than {MAX_VALUES} values and was skipped"))
             return
         try:
             parsed = clean_json(json.loads(line))

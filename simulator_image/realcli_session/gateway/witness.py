@@ -22,8 +22,8 @@ class Witness:
     The newest request decides: a program may leave an older one open that it does not listen to any more.
     """
 
-    calls: set[str] = field(default_factory=set)
-    """Ids of all tool calls that any answer has asked for."""
+    calls: dict[str, str] = field(default_factory=dict)
+    """Ids of all tool calls that any answer has asked for, with the tool's name."""
     newest: str = ""
     """Id of the newest request of the main conversation."""
     _open: bool = False
@@ -43,7 +43,7 @@ class Witness:
 
     def said(self, request_id: str, parts: Iterable[Part]) -> None:
         """Parts of an answer, before the agent has them."""
-        called = [part.call_id for part in parts if isinstance(part, Called)]
+        called = {part.call_id: part.name for part in parts if isinstance(part, Called)}
         self.calls.update(called)
         if called and request_id == self.newest:
             self._acts = True

@@ -25,6 +25,8 @@ from realcli_session.agents.port import (
     Withdrawn,
     Yield,
 )
+from realcli_session.gateway.dialects.base import Called
+from realcli_session.gateway.witness import Witness
 from tests.integration.conformance.bench import start_runner
 
 PRELUDE = f"""#!{sys.executable} -u
@@ -76,10 +78,10 @@ Begin = Callable[..., Awaitable[Rough]]
 
 @pytest.fixture
 async def rough(tmp_path: Path) -> AsyncIterator[Begin]:
-    """rough(script, mode="COLLAB", permissions="Bypass") -> Rough, started"""
+    """rough(script, mode="COLLAB", permissions="Bypass", witness=None) -> Rough, started"""
     cleanup = contextlib.AsyncExitStack()
 
-    async def begin(script: str, mode: Mode = "COLLAB", permissions: str = "Bypass") -> Rough:
+    async def begin(script: str, mode: Mode = "COLLAB", permissions: str = "Bypass", witness: Witness | None = None) -> Rough:
         program = tmp_path / "codex" / "bin" / "codex"
         program.parent.mkdir(parents=True)
         program.write_text(PRELUDE + script)
@@ -100,6 +102,7 @@ async def rough(tmp_path: Path) -> AsyncIterator[Begin]:
             environ={},
             home=str(tmp_path),
             permissions=permissions,
+            witness=witness,
             program_dir=str(tmp_path),
             state_dir=str(tmp_path / "state"),
         )
@@ -297,3 +300,72 @@ async def test_another_version_is_told(rough: Begin) -> None:
     run = await rough("answer(hear('turn/start'), other=1)\nhear()")
     with pytest.raises(AgentUnresponsive, match=r"without turn.id: another version"):
         await run.adapter.send("one")
+
+
+async def test_denial_that_comes_too_late_loses_no_hand_over(rough: Begin) -> None:
+    run = await rough(
+        """
+begin("t1")
+say(id=0, method="item/commandExecution/requestApproval", params=dict(threadId="T", itemId="c", command="rm x"))
+steered = hear("turn/steer")
+ended("t1", "failed")
+refuse(steered, "no active turn to steer")
+hear()
+hear()
+""",
+        permissions="Ask",
+    )
+    await run.adapter.send("one")
+    request = await run.next(PermissionRequest)
+    assert isinstance(request, PermissionRequest)
+    await run.adapter.answer(request.request_id, "deny", "Keep it.")
+    assert await run.next(Yield) == Yield("failed", "failed")
+
+
+async def test_prompts_that_no_answer_of_the_model_bears_out_are_not_asked(rough: Begin) -> None:
+    witness = Witness()
+    run = await rough(
+        """
+begin("t1")
+def ask(number, method, **more): say(id=number, method=method, params=dict(threadId="T", **more))
+ask(0, "mcpServer/elicitation/request", serverName="s")
+ask(1, "item/commandExecution/requestApproval", command="no call")
+ask(2, "item/tool/requestUserInput", itemId="c", questions=[])
+ended("t1", "failed")
+begin("t2")
+ask(3, "item/tool/requestUserInput", itemId="c", questions=[])
+ask(4, "mcpServer/elicitation/request", serverName="s")
+ask(5, "item/commandExecution/requestApproval", itemId="c", command="a")
+ask("5", "item/commandExecution/requestApproval", itemId="c", command="b")
+ended("t2", "failed")
+hear()
+""",
+        permissions="Ask",
+        witness=witness,
+    )
+    await run.adapter.send("one")
+    await run.next(Yield)
+    witness.asked("r1", main=True)
+    witness.said("r1", [Called("c", "exec_command", {})])
+    witness.ended("r1", complete=True)
+    await run.adapter.send("two")
+    await run.next(Yield)
+    asked = [event for event in run.events if isinstance(event, PermissionRequest | Question)]
+    assert [event.request_id for event in asked] == ["codex-4", "codex-5"]
+    assert asked[1] == PermissionRequest("codex-5", "exec_command", {"command": "a", "itemId": "c"}, answered=None)
+    assert len(run.texts()) == 5
+
+
+async def test_calls_that_never_end_are_not_kept(rough: Begin) -> None:
+    run = await rough("""
+begin("t1")
+for n in range(1200):
+    item = dict(type="commandExecution", id=f"{n}-" + "x" * 1000)
+    say(method="item/started", params=dict(threadId="T", item=item))
+ended("t1")
+hear()
+""")
+    await run.adapter.send("one")
+    await run.next(Yield)
+    kept = run.adapter._thread.reported
+    assert (len(kept), max(map(len, kept))) == (1000, 256)

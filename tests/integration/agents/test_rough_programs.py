@@ -13,6 +13,8 @@ import pytest
 
 from realcli.ledger.events import Event
 from realcli.ledger.writer import LedgerWriter
+from realcli.wire.protocol import ErrorCode
+from realcli_session.agents import program
 from realcli_session.agents.claude_code import ClaudeCode
 from realcli_session.agents.port import (
     AgentEvent,
@@ -22,9 +24,13 @@ from realcli_session.agents.port import (
     Exit,
     NotWorking,
     PermissionRequest,
+    Question,
+    Text,
     Yield,
 )
-from realcli_session.runner.errors import RunnerLost, SpawnFailed
+from realcli_session.gateway.dialects.base import Called
+from realcli_session.gateway.witness import Witness
+from realcli_session.runner.errors import RunnerError, RunnerLost, SpawnFailed
 from tests.integration.conformance.bench import start_runner
 
 PRELUDE = f"""#!{sys.executable} -u
@@ -39,7 +45,7 @@ def ready():
     say(type="control_response", response=dict(subtype="success", request_id=asked["request_id"]))
 def result(): say(type="result", is_error=False, terminal_reason="completed")
 """
-Begin = Callable[[str], Awaitable["Rough"]]
+Begin = Callable[..., Awaitable["Rough"]]
 
 
 class Rough:
@@ -58,10 +64,10 @@ class Rough:
 
 @pytest.fixture
 async def rough(tmp_path: Path) -> AsyncIterator[Begin]:
-    """rough(script) -> Rough, not started"""
+    """rough(script, witness=None) -> Rough, not started; EXEC, in COLLAB with permissions Ask where there is a witness"""
     cleanup = contextlib.AsyncExitStack()
 
-    async def begin(script: str) -> Rough:
+    async def begin(script: str, witness: Witness | None = None) -> Rough:
         (tmp_path / "claude").write_text(PRELUDE + script)
         (tmp_path / "claude").chmod(0o755)
         events: list[Event] = []
@@ -71,7 +77,9 @@ async def rough(tmp_path: Path) -> AsyncIterator[Begin]:
         adapter = ClaudeCode(runner, ledger)
         cleanup.push_async_callback(adapter.stop, grace=0.2)
         spec = AgentSpec(
-            mode="EXEC",
+            mode="EXEC" if witness is None else "COLLAB",
+            permissions="Bypass" if witness is None else "Ask",
+            witness=witness,
             version="2.1.140",
             model="m",
             base_url="http://127.0.0.1:1",
@@ -246,3 +254,165 @@ async def test_answer_to_nothing(rough: Begin) -> None:
     await run.adapter.start(run.spec)
     with pytest.raises(LookupError, match="r1"):
         await run.adapter.answer("r1", "allow", "yes")
+
+
+# What a process of the agent writes into the program's output
+
+
+def acting(*calls: Called) -> Witness:
+    """The newest answer has asked for these calls."""
+    witness = Witness()
+    witness.asked("r1", main=True)
+    witness.said("r1", calls)
+    witness.ended("r1", complete=True)
+    return witness
+
+
+def errors(heard: list[AgentEvent]) -> list[str]:
+    return [event.message for event in heard if isinstance(event, Error)]
+
+
+async def test_a_line_of_many_small_values_is_not_read(rough: Begin) -> None:
+    """It would be 800 MB of objects: more than the session has."""
+    run = await rough("""
+ready()
+sys.stdout.write("[" + "[]," * 5_000_000 + "[]]\\n"); sys.stdout.flush()
+""")
+    await run.adapter.start(run.spec)
+    assert errors(await run.all()) == ["a line of its output holds more than 100000 values and was skipped"]
+
+
+async def test_texts_that_nobody_takes_are_bounded_in_bytes(rough: Begin) -> None:
+    run = await rough("""
+ready()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
+text = "x" * (4 << 20)
+for _ in range(20): say(type="assistant", parent_tool_use_id=None, message=dict(content=[dict(type="text", text=text)]))
+for _ in range(90): say(type="system", subtype="api_retry", error_status=text)
+result()
+""")
+    await run.adapter.start(run.spec)
+    await run.adapter.send("go")
+    assert await run.adapter.stop(grace=20) is not None
+    heard = await run.all()
+    assert sum(len(event.text) for event in heard if isinstance(event, Text)) <= program.MAX_QUEUED_BYTES
+    assert max(map(len, errors(heard))) <= program.MAX_ERROR
+    assert [type(event) for event in heard[-2:]] == [Yield, Exit]
+    assert run.adapter._queued == 0
+
+
+async def test_prompts_that_no_answer_of_the_model_bears_out_are_not_asked(rough: Begin) -> None:
+    run = await rough(
+        """
+ready()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
+def ask(name, tool, **more):
+    request = dict(subtype="can_use_tool", tool_name=tool, input={}, **more)
+    say(type="control_request", request_id=name, request=request)
+ask("no call", "Bash")
+ask("another call", "Bash", tool_use_id="toolu_9")
+ask("a question about a command", "AskUserQuestion", tool_use_id="toolu_1")
+ask("a", "Bash", tool_use_id="toolu_1")
+ask("a", "Write", tool_use_id="toolu_1")
+ask("q", "AskUserQuestion", tool_use_id="toolu_2")
+for n in range(40): ask(f"more {n}", "Bash", tool_use_id="toolu_1")
+ask("long", "Bash", tool_use_id="toolu_1", blocked_path="x" * (1 << 20))
+""",
+        witness=acting(Called("toolu_1", "Bash", {}), Called("toolu_2", "AskUserQuestion", {})),
+    )
+    await run.adapter.start(run.spec)
+    await run.adapter.send("go")
+    heard = await run.all()
+    asked = [event for event in heard if isinstance(event, PermissionRequest | Question)]
+    assert [event.request_id for event in asked] == ["a", "q", *(f"more {n}" for n in range(program.MAX_OPEN - 2))]
+    assert asked[0] == PermissionRequest("a", "Bash", {}, answered=None)
+    told = errors(heard)
+    assert told[:4] == [
+        "it asks about a call '' that no answer of the model has asked for",
+        "it asks about a call 'toolu_9' that no answer of the model has asked for",
+        "it asks about a call 'toolu_1' that no answer of the model has asked for",
+        "it asks a second time as 'a', which is not answered yet",
+    ]
+    assert all(text.startswith("it asks more than can be answered") for text in told[4:])
+
+
+async def test_an_interrupted_end_that_nobody_interrupted_is_doubted(rough: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "DOUBT_SECONDS", 0.2)
+    witness = acting(Called("toolu_1", "Bash", {}))
+    run = await rough(
+        """
+ready()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
+say(type="result", is_error=False, terminal_reason="aborted_tools")
+hear()
+""",
+        witness=witness,
+    )
+    await run.adapter.start(run.spec)
+    await run.adapter.send("go")
+    events = run.adapter.events()
+    async with asyncio.timeout(30):
+        assert await anext(events) == Error("it says that it hands over, but the gateway waits for the agent")
+        assert await anext(events) == Error("the doubted hand-over holds: no request came")
+        assert await anext(events) == Yield("interrupted", "aborted_tools")
+
+
+async def test_an_interrupted_end_after_an_interrupt_is_not(rough: Begin) -> None:
+    run = await rough(
+        """
+ready()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
+asked = hear()
+say(type="control_response", response=dict(subtype="success", request_id=asked["request_id"]))
+say(type="result", is_error=False, terminal_reason="aborted_tools")
+""",
+        witness=acting(Called("toolu_1", "Bash", {})),
+    )
+    await run.adapter.start(run.spec)
+    await run.adapter.send("go")
+    await run.adapter.interrupt()
+    assert await run.all() == [Yield("interrupted", "aborted_tools"), Exit(0, None)]
+
+
+async def test_a_message_ends_a_doubt(rough: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the end of before the message would be handed over in the middle of the response to it."""
+    monkeypatch.setattr(program, "DOUBT_SECONDS", 0.3)
+    run = await rough(
+        """
+ready()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
+result()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
+time.sleep(1)
+""",
+        witness=acting(Called("toolu_1", "Bash", {})),
+    )
+    await run.adapter.start(run.spec)
+    await run.adapter.send("go")
+    events = run.adapter.events()
+    async with asyncio.timeout(30):
+        assert isinstance(await anext(events), Error)
+        await run.adapter.send("and this", mid_turn=True)
+        assert [event async for event in events] == [Exit(0, None)]
+
+
+async def test_a_doubt_that_fails_is_told(rough: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "DOUBT_SECONDS", 0.1)
+    run = await rough(
+        """
+ready()
+say(type="user", isReplay=True, uuid=hear()["uuid"])
+result()
+hear()
+""",
+        witness=acting(Called("toolu_1", "Bash", {})),
+    )
+    await run.adapter.start(run.spec)
+    await run.adapter.send("go")
+
+    async def fails() -> None:
+        raise RunnerError(ErrorCode.INTERNAL, "the file cannot be read")
+
+    monkeypatch.setattr(run.adapter, "_check_binary", fails)
+    with pytest.raises(RunnerError, match="cannot be read"):
+        await run.all()
