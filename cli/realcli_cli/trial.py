@@ -20,6 +20,7 @@ from realcli.api.termination import Result, Termination
 from realcli.benchmark.suite import Suite
 from realcli.ledger.events import ProbeDelivered, ProbeUntriggered
 from realcli.ledger.show import visible
+from realcli_cli.local.children import ended_in_order
 from realcli_cli.local.container import Container, chroot_container
 from realcli_cli.local.engine import EngineContainer, engine, image_in
 from realcli_cli.local.follow import Follower
@@ -95,9 +96,6 @@ def run(
         str | None, typer.Option(help="Model id of the simulated user, by the same endpoint or script. Default: Canonical.")
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every event, and what the session says.")] = False,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the folder of a run that failed before its evidence was sealed.")
-    ] = False,
 ) -> None:
     """Run one trial here: work, then verify. Exit code 0: it counts and has a reward; 1: it does not; 2: something to mend."""
     console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
@@ -116,7 +114,7 @@ def run(
     if deadline:
         limits |= {str(mode).lower(): {"deadline": deadline}}
     environment = {"REALCLI_TERMINUS_TEMPLATES": str(terminus_words(templates))} if agent is Agent.TERMINUS_2 else {}
-    with _model(provider_script, model, endpoint, key_env) as served:
+    with ended_in_order(), _told(place, show), _model(provider_script, model, endpoint, key_env) as served:
         user = Model(user_model, served.url, served.key) if user_model else None
         sweep = plan_sweep(
             place, suite, agent, served, modes=[cast(Mode, str(mode))], user=user, limits=limits, environment=environment
@@ -125,7 +123,7 @@ def run(
             show(f"warning: {warning}")
         keys = {PROGRAMS[agent].api: served.key} | ({"user": user.key} if user else {})
         ended = _run(sweep, make, keys, show, verbose)
-    raise typer.Exit(_report(sweep, ended, place, show, keep))
+    raise typer.Exit(_report(sweep, ended, show))
 
 
 def _run(
@@ -152,7 +150,18 @@ def _said(ended: Ended, show: Callable[[str], None], verbose: bool) -> Terminati
     return ended.termination
 
 
-def _report(sweep: LocalSweep, ended: list[Termination], place: Path, show: Callable[[str], None], keep: bool) -> int:
+@contextlib.contextmanager
+def _told(place: Path, show: Callable[[str], None]) -> Iterator[None]:
+    """Of a run that somebody ended: where what there is of it lies."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        show("")
+        show(f"ended before its end; what was sealed by then is evidence {place}")
+        raise
+
+
+def _report(sweep: LocalSweep, ended: list[Termination], show: Callable[[str], None]) -> int:
     worked, last = ended[0], ended[-1]
     verdict = last.result is Result.VERDICT
     tokens = worked.tokens

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,8 +41,23 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def discard(folder: Path) -> None:
-    """Remove a folder that untrusted programs have written to, if it is there; modes they took away are given back first."""
+def discard(folder: Path, tries: int = 50) -> None:
+    """Remove a folder that untrusted programs have written to, if it is there; modes they took away are given back first.
+
+    Some of them may be dying still, so what they put into it meanwhile is removed by the next of `tries`.
+    """
+    for left in reversed(range(tries)):
+        try:
+            _remove(folder)
+        except OSError as error:
+            if not left or error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+                raise
+            time.sleep(0.1)  # nobody tells when the kernel is done with a namespace
+        else:
+            return
+
+
+def _remove(folder: Path) -> None:
     if not os.path.lexists(folder):
         return
     for place, folders, _ in os.walk(folder):  # top down, links not followed: each folder is opened up before it is entered

@@ -92,6 +92,7 @@ class ChrootContainer:
             [which("unshare"), *_NAMESPACES, sys.executable, "-I", str(_ENTER), json.dumps(asked)],
             env=dict(self.environ),
             stdin=subprocess.DEVNULL,
+            process_group=0,  # it ends when its session has
         )
 
     def stop(self, seconds: float = 30) -> int:

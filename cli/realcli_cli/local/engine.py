@@ -57,7 +57,7 @@ class EngineContainer:
     def start(self, setup_seconds: float) -> None:
         """See Container."""
         self.folder.chmod(0o755)
-        self.process = subprocess.Popen(self.command(setup_seconds), stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(self.command(setup_seconds), stdin=subprocess.DEVNULL, process_group=0)
 
     def stop(self, seconds: float = 30) -> int:
         """See Container."""
@@ -74,9 +74,13 @@ class EngineContainer:
         discard(self.folder)
 
     def _kill(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            subprocess.run([self.engine, "kill", self.name], capture_output=True, check=False)
-            self.process.wait()
+        if self.process is None:
+            return
+        # also where the engine's client is gone: its container may not be
+        subprocess.run([self.engine, "rm", "--force", self.name], capture_output=True, check=False)
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
 
 
 def image_in(name: str, archive: Path | None, image: str) -> str:

@@ -15,7 +15,7 @@ TELLING = frozenset(
     {
         "phase", "agent_start", "user_message", "ask", "approval", "denial", "tool_call", "file_write", "yield",
         "agent_question", "permission_request", "permission_answer", "probe_delivered", "probe_untriggered", "interrupt", "plant",
-        "limit", "agent_exit", "session_error", "quiesce", "state", "final_claim", "episode_end", "storage",
+        "limit", "agent_exit", "error", "quiesce", "state", "final_claim", "episode_end", "storage",
     }
 )  # fmt: skip
 

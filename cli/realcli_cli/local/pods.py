@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from realcli.api.termination import Termination, parse_termination
+from realcli_cli.local.children import ours
 from realcli_cli.local.container import Container
 from realcli_cli.main import UserError
 
@@ -145,4 +146,5 @@ def start_session(arguments: list[str], environment: Mapping[str, str], *, stder
         stderr=stderr,
         text=True,
         cwd="/",
+        **ours(signal.SIGTERM),
     )

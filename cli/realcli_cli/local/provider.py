@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from realcli_cli.local.children import ours
 from realcli_cli.main import UserError
 
 READY_SECONDS = 60.0
@@ -52,6 +53,7 @@ class ScriptedProvider:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
+                **ours(signal.SIGKILL),
             )
             end = time.monotonic() + READY_SECONDS
             while not self._answers():

@@ -29,6 +29,7 @@ from realcli_cli.main import UserError
 
 STORE = {"bucket": "local", "credentials": {"secretRef": {"name": "local"}}}
 _KEY = {"secretRef": {"name": "local", "key": "key"}}
+PLAN_SECONDS = 900.0  # four test requests, each of which a slow model may think about
 KEY_VARIABLES: dict[str, str] = {"anthropic": "ANTHROPIC", "responses": "RESPONSES", "chat": "CHAT"}
 
 
@@ -169,7 +170,13 @@ def _planned(storage: StorageConfig, variables: dict[str, str], own: dict[str, s
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "termination"
         session = start_session(["plan"], variables | own | {"REALCLI_TERMINATION_LOG": str(log)}, stderr=subprocess.PIPE)
-        out, err = session.communicate(timeout=300)
+        try:
+            out, err = session.communicate(timeout=PLAN_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise UserError(f"planning has not ended within {PLAN_SECONDS:.0f} s; does the model's endpoint answer?") from None
+        finally:
+            session.kill()
+            session.communicate()
         message = parse_termination(log.read_text()) if log.exists() else None
     if message is None or message.seal is None or session.returncode != 0:
         said = message.message if message is not None else err.strip()[-2000:]

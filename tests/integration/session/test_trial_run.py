@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,6 +97,58 @@ def test_from_an_image_archive_to_a_reward(tmp_path: Path, mini: Mini, image: Pa
     assert realcli("ledger", "verify", shown["evidence"]).returncode == 0
     again = realcli(*common, "--provider-script", SCRIPT, "--out", out)
     assert (again.returncode, "is not empty" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda one: one.name)
+def test_whoever_ends_it_leaves_no_process(tmp_path: Path, mini: Mini, image: Path, number: signal.Signals) -> None:
+    """What can be caught also leaves no folder, and a sealed end of what was begun."""
+    suite = mini("true", "touch /app/begun; sleep 1000")
+    own = tmp_path / "tmp"
+    own.mkdir()
+    script = shutil.copy(SCRIPT, own / "script.yaml")
+    place = tmp_path / "out"
+    arguments = ("--task", suite / "tasks/mini", "--agent", "claude-code", "--mode", "EXEC", "--image", image)
+    command = ["trial", "run", *arguments, "--provider-script", script, "--out", place]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "realcli_cli", *map(str, command)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"TMPDIR": str(own)}, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    with process:
+        begun = until(lambda: next(own.glob("rcli-*/root/app/begun"), None) or process.poll() is not None)
+        assert isinstance(begun, Path), process.communicate()[0]
+        if number is signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.send_signal(number)
+        said = process.communicate(timeout=60)[0]
+    until(lambda: not of_run(own))
+    if number is not signal.SIGKILL:
+        assert process.returncode not in (0, 2), said
+        assert "Traceback" not in said
+        assert [path.name for path in own.iterdir()] == ["script.yaml"], said
+        assert f"evidence {place}" in said
+        seal = next(place.glob("sweeps/*/*/trials/00000/attempt-1/work-seal.json"))
+        assert json.loads(seal.read_text())["reason"] == "SessionLost"
+
+
+def until(there: Callable[[], object], seconds: float = 60) -> object:
+    end = time.monotonic() + seconds
+    while not (found := there()):
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)  # files and processes of others have no other way to tell
+    return found
+
+
+def of_run(folder: Path) -> list[str]:
+    """Processes that name the folder, or whose root or mounts lie in it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            about = (process / "cmdline").read_bytes() + (process / "mountinfo").read_bytes()
+            if str(folder).encode() in about:
+                found.append(about[:200].decode(errors="replace"))
+    return found
 
 
 def test_who_answers_is_asked_for(mini: Mini, image: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from realcli.ledger.events import KINDS, SessionError
 from realcli_cli.local import images, userns
 from realcli_cli.local.cache import discard, kept
 from realcli_cli.local.engine import EngineContainer
+from realcli_cli.local.follow import TELLING
 from realcli_cli.local.sweep import Model
 from realcli_cli.main import UserError
 from realcli_cli.trial import app
@@ -79,6 +83,28 @@ def test_each_api_gets_its_own_base_url(url: str) -> None:
     assert model.endpoint("chat")["url"] == "http://h:1/v1"
 
 
+def test_an_engine_s_container_is_removed_also_where_its_client_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = tmp_path / "docker"
+    engine.write_text(f'#!/bin/sh\necho "$1 $2 $3" >> {tmp_path}/asked\n')
+    engine.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    container = EngineContainer("docker", "image:1", tmp_path, tmp_path)
+    container.close()
+    assert not (tmp_path / "asked").exists(), "nothing was started"
+    container = EngineContainer("docker", "image:1", tmp_path, tmp_path)
+    container.start(5)
+    assert container.process is not None
+    container.process.wait()
+    container.close()
+    assert (tmp_path / "asked").read_text().splitlines() == ["run --rm --name", f"rm --force {container.name}"]
+    assert not container.folder.exists()
+
+
+def test_progress_shows_kinds_that_there_are() -> None:
+    assert set(KINDS) >= TELLING
+    assert SessionError.kind in TELLING
+
+
 def test_what_is_kept_is_made_once_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REALCLI_CACHE", str(tmp_path))
 
@@ -91,6 +117,18 @@ def test_what_is_kept_is_made_once_and_whole(tmp_path: Path, monkeypatch: pytest
     assert not (tmp_path / "room/thing").exists()
     first = kept("room", "thing", lambda place: place.mkdir())
     assert kept("room", "thing", broken) == first
+
+
+def test_discard_outlasts_who_is_still_writing(tmp_path: Path) -> None:
+    """What runs in a namespace that was killed dies a moment later than who is waited for."""
+    folder = tmp_path / "folder"
+    (folder / "busy").mkdir(parents=True)
+    write = "import sys\nfor n in range(20000): open(f'{sys.argv[1]}/busy/{n}', 'x').close()"
+    with subprocess.Popen([sys.executable, "-c", write, str(folder)], stderr=subprocess.DEVNULL):
+        while not any((folder / "busy").iterdir()):
+            pass
+        discard(folder)
+    assert not folder.exists()
 
 
 def test_discard_opens_what_was_closed_and_follows_no_link(tmp_path: Path) -> None:
