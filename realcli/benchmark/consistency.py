@@ -61,9 +61,13 @@ def check_closure(script: Script, instruction: str) -> Iterator[Problem]:
             if code_spans(wording) != code_spans(part.text):
                 remedy = "hold the same literals in backticks as its text"
                 yield Problem(SCRIPT, f"slice {part.id!r} alternatives", "do not say the same as the text", remedy)
+    carried = {id for batch in script.batches.values() for id in batch}
     for part in script.slices:
-        if not part.requirements:
+        if part.mandatory and not part.requirements:
             yield Problem(SCRIPT, f"slice {part.id!r}", "carries no requirement", "name the numbers it carries")
+        elif part.requirements and not part.mandatory and part.id not in carried:
+            remedy = "put it into a batch, or make it mandatory and bind it to a probe or closure"
+            yield Problem(SCRIPT, f"slice {part.id!r}", "carries a requirement that only those hear who ask for it", remedy)
 
 
 def _spoken(script: Script) -> Iterator[tuple[str, str, str]]:

@@ -208,6 +208,10 @@ def _drop_binding(script: Any) -> None:
         (lambda s: s["batches"]["site"].append("nothing"), "batches.site: slice 'nothing' does not exist"),
         (lambda s: s["batches"]["site"].remove("listen"), "slices.listen: is released 0 times"),
         (lambda s: s["batches"]["summary"].append("log-level"), "slices.log-level: is released 2 times"),
+        (
+            lambda s: (s["batches"]["site"].remove("listen"), s["slices"][1].update(mandatory=False)),
+            "slice 'listen': carries a requirement that only those hear who ask for it",
+        ),
         (lambda s: s["batches"].update(site=["a", "b", "c", "d", "e"]), "batches.site: list should have at most 4 items"),
         (lambda s: s["order"].remove("batch:summary"), "order: 'batch:summary' is missing"),
         (lambda s: s["order"].append("batch:summary"), "order: 'batch:summary' stands 2 times"),
@@ -223,7 +227,7 @@ def _drop_binding(script: Any) -> None:
         (lambda s: s["probes"][0]["edit"].update(insert=["x"]), "bindings.USER_EDIT: is not the probe's edit"),
         (lambda s: s["probes"][0]["edit"].update(insert=["x"]), "bindings.EDIT_MARKER: is no line of the edit"),
         (lambda s: s["probes"][0].pop("edit"), "edit: has no edit, but the plant of or.verify.concurrent-edit is dynamic"),
-        (lambda s: s["probes"][0]["edit"].update(path="/app/x.ini"), "edit.path: is '/app/x.ini'; edit '/app/site.ini', the file"),
+        (lambda s: s["probes"][0]["edit"].update(path="/app/x.ini"), "edit.path: is '/app/x.ini'; edit '/app/site.ini', the"),
         (lambda s: s["probes"][0].update(slice="listen"), "slice: is 'listen'; write 'log-level', as the trigger says"),
         (lambda s: s["probes"][0].update(text="Well."), "its text does not hold the text of slice 'log-level'"),
         (
