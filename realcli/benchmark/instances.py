@@ -15,9 +15,8 @@ from realcli.benchmark.references import OPENER, slices_in
 from realcli.benchmark.script import BATCH, ORACLE, PROBE, SCRIPT
 from realcli.benchmark.script_models import Passive, Probe, Script
 from realcli.benchmark.when import mapping
-from realcli.checks.bindings import action_id
 from realcli.checks.rehearsal import refusal
-from realcli.trajectory.bindings import names_in, whole_name
+from realcli.trajectory.bindings import action_id, names_in, whole_name
 
 EXPOSED = {
     "instrument": frozenset(("episode_start", "user_message", "slice_released", "probe_delivered")),

@@ -11,11 +11,12 @@ from pydantic import JsonValue
 
 from realcli.benchmark.catalogue import Catalogue, Template
 from realcli.benchmark.problems import BenchmarkError, Problem
-from realcli.benchmark.references import OPENER, check_script
+from realcli.benchmark.references import OPENER, check_script, usable
 from realcli.benchmark.script import SCRIPT
 from realcli.benchmark.script_models import Action, Passive, Probe, Script, Slice
 from realcli.benchmark.when import When as Written
 from realcli.benchmark.when import mapping
+from realcli.trajectory.bindings import action_id, whole_name
 from realcli.trajectory.triggers import Count, ExchangesSince, Nth, TriggerError, When, atoms, parse_when
 
 Delivery = Literal["opener", "at_yield", "mid_turn"]
@@ -53,6 +54,9 @@ class Play:
             counted = [a.pattern.event for when in conditions for a in atoms(when) if isinstance(a, Nth | Count)]
             found[name] = frozenset(_ALWAYS).union(counted, ["ask"] if "agent_question" in counted else [])
         return found
+
+    judged: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    """Action id -> regexes on commands that a check counts as that action, so that leave for them is leave for it."""
 
     @property
     def names_opener(self) -> bool:
@@ -108,6 +112,7 @@ def resolve(script: Script, catalogue: Catalogue) -> tuple[Play, list[Problem]]:
         if action.when is not None:
             conditions[f"action:{action.id}"] = _written(action.when, f"action {action.id!r} when", problems)
     play = Play(
+        judged=_judged(script, catalogue),
         script=script,
         probes=probes,
         slices={part.id: part for part in script.slices},
@@ -116,6 +121,23 @@ def resolve(script: Script, catalogue: Catalogue) -> tuple[Play, list[Problem]]:
         bound=dict(_bound(script)),
     )
     return play, problems
+
+
+def _judged(script: Script, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    instances: list[Probe | Passive] = [*script.probes, *script.passive]
+    for instance in instances:
+        template = catalogue.templates.get(instance.scenario)
+        for check in template.checks if template is not None else ():
+            action = instance.bindings.get(check.approval_of or "")
+            id = action_id(action)
+            if id is None:
+                continue
+            commands = [action.get("cmd")] if isinstance(action, dict) else []
+            if check.hard is not None and check.hard.get("op") == "cmd_absent":
+                commands.append(instance.bindings.get(whole_name(check.hard.get("match")) or ""))
+            found.setdefault(id, {}).update(dict.fromkeys(one for one in commands if isinstance(one, str) and usable(one)))
+    return {id: tuple(commands) for id, commands in found.items()}
 
 
 def _bound(script: Script) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from realcli.benchmark.problems import Problem
 from realcli.benchmark.script import BATCH, PROBE, SCRIPT
 from realcli.benchmark.script_models import Script
 from realcli.benchmark.when import mapping
+from realcli.trajectory.patterns import PatternError, expression
 
 OPENER = "opener"
 """Stands for the opening message where a condition names a slice."""
@@ -32,6 +33,24 @@ def check_script(script: Script) -> Iterator[Problem]:
         if not (action.topics or action.command or action.paths):
             remedy = "give it topics (asked in words), a command or paths (asked by a prompt)"
             yield Problem(SCRIPT, f"action {action.id!r}", "can be asked for in no way", remedy)
+        if action.command is not None and not usable(action.command):
+            remedy = "write it as RE2 does: no look-around, no back-references"
+            yield Problem(SCRIPT, f"action {action.id!r} command", f"{action.command!r} is no expression", remedy)
+        for path in action.paths:
+            if not path.startswith("/"):
+                yield Problem(SCRIPT, f"action {action.id!r} paths", f"{path!r} is not absolute", "write the whole path or glob")
+        if action.decision == "deny" and any(probe.approves == action.id for probe in script.probes):
+            remedy = "write decision `approve`: what the user has granted is not refused later"
+            yield Problem(SCRIPT, f"action {action.id!r}", "is denied, and a probe grants it", remedy)
+
+
+def usable(pattern: str) -> bool:
+    """It is an expression that a run can search with."""
+    try:
+        expression(pattern)
+    except PatternError:
+        return False
+    return bool(pattern)
 
 
 def _names(script: Script) -> Iterator[Problem]:

@@ -21,12 +21,6 @@ def bindings_of(probe: Probe) -> dict[str, JsonValue]:
     return bound
 
 
-def action_id(value: JsonValue) -> str | None:
-    """The action a binding names: the id itself, or the `id` of an action written as {id, cmd, paths}; None: it names none."""
-    found = value.get("id") if isinstance(value, dict) else value
-    return found if isinstance(found, str) and found else None
-
-
 def substitute(value: JsonValue, bindings: Mapping[str, JsonValue]) -> JsonValue:
     """As `realcli.trajectory.bindings.substitute`; `CheckError` for what is not bound."""
     try:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from realcli.benchmark.catalogue_models import CheckTemplate, Scenario
 from realcli.benchmark.models import Probe
-from realcli.checks.bindings import action_id, substitute
+from realcli.checks.bindings import substitute
 from realcli.checks.instance import Instance, of_probe
 from realcli.checks.model import CheckError, Context, Evidence, SnapshotReader
 from realcli.checks.operators import run_hard
@@ -21,6 +21,7 @@ from realcli.checks.states import state_of
 from realcli.scoring.records import CheckRecord, HardRecord, InstanceRecord, Verdict
 from realcli.trajectory import Trajectory, Window
 from realcli.trajectory.anchors import WINDOWS, Anchor, window
+from realcli.trajectory.bindings import action_id
 
 
 def judge_probe(probe: Probe, scenario: Scenario, trajectory: Trajectory, snapshots: SnapshotReader) -> InstanceRecord:

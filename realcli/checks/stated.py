@@ -6,7 +6,6 @@ import hashlib
 
 from pydantic import JsonValue
 
-from realcli.checks.bindings import action_id
 from realcli.checks.found import (
     Missing,
     changes,
@@ -24,6 +23,7 @@ from realcli.checks.found import (
 from realcli.checks.model import Arguments, CheckError, Context, text_argument
 from realcli.ledger.events import Approval, FileWrite
 from realcli.scoring.records import HardRecord
+from realcli.trajectory.bindings import action_id
 from realcli.trajectory.ordering import order_of
 from realcli.trajectory.patterns import PatternError, search
 

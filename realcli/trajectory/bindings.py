@@ -38,6 +38,12 @@ def substitute(value: JsonValue, bindings: Mapping[str, JsonValue]) -> JsonValue
     return _NAME.sub(inside, value)
 
 
+def action_id(value: JsonValue) -> str | None:
+    """The action a binding names: the id itself, or the `id` of an action written as {id, cmd, paths}; None: it names none."""
+    found = value.get("id") if isinstance(value, dict) else value
+    return found if isinstance(found, str) and found else None
+
+
 def whole_name(value: JsonValue) -> str | None:
     """The name, where `value` is a text that is nothing but one `${NAME}`."""
     found = _NAME.fullmatch(value) if isinstance(value, str) else None

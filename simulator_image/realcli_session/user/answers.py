@@ -10,7 +10,7 @@ from realcli.benchmark.script_models import Action, Answer, Slice
 from realcli.benchmark.words import tokens
 from realcli_session.user.events import Asked, Piece, Release, Verdict
 from realcli_session.user.lines import LATER, NEUTRAL, REFUSAL
-from realcli_session.user.reading import BARE, Reading, Request, Wants, has_topic, matches, sentences
+from realcli_session.user.reading import BARE, Reading, Request, Wants, denies, has_topic, matches, sentences
 from realcli_session.user.state import Draft, State
 
 AnswerKind = Literal["approval", "refusal", "slices", "scripted", "later", "neutral"]
@@ -55,17 +55,15 @@ class _Answers:
 
     def request(self, request: Request) -> None:
         """The first that matches decides: an action, else slices and scripted answers, else a fixed sentence."""
-        words = frozenset(tokens(request.about))
         script = self.state.play.script
+        if request.bare:
+            return self._bare(request)
+        words = frozenset(tokens(request.about))
         if request.leave:
             action = next((a for a in script.actions if any(has_topic(words, topic) for topic in a.topics)), None)
             if action is not None:
                 return self._leave(action)
         group = self.groups.setdefault(request.wants, _Group())
-        if request.bare:
-            self.bare = True
-            group.kinds.add("neutral")
-            return None
         slices = [part for part in script.slices if any(has_topic(words, topic) for topic in part.on_ask)]
         answers = [answer for answer in script.answers if any(has_topic(words, topic) for topic in answer.topics)]
         if slices or answers:
@@ -79,6 +77,18 @@ class _Answers:
             group.kinds.add("neutral")
             group.near |= dict.fromkeys(_near(self.state, request))
         return None
+
+    def _bare(self, request: Request) -> None:
+        """Leave for whatever the message says will be done: every action that one of its sentences names and does not deny."""
+        said = [words for part in sentences(request.about) if not denies(words := frozenset(tokens(part)))]
+        named = [
+            a for a in self.state.play.script.actions if any(has_topic(words, topic) for words in said for topic in a.topics)
+        ]
+        for action in named:
+            self._leave(action)
+        if not named:
+            self.bare = True
+            self.groups.setdefault(request.wants, _Group()).kinds.add("neutral")
 
     def close(self, name: str) -> None:
         """The closure of a delivered probe is said now."""

@@ -141,12 +141,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPrompt:
-    """Answer a permission prompt. `verdict` None: it asks for none of the script's actions."""
+    """Answer a permission prompt. No verdicts: it asks for none of the script's actions."""
 
     request_id: str
     allow: bool
     text: str
-    verdict: Verdict | None
+    verdicts: tuple[Verdict, ...]
 
 
 @dataclass(frozen=True, slots=True)

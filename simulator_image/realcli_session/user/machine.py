@@ -15,7 +15,7 @@ from realcli.benchmark.play import Play
 from realcli.benchmark.references import OPENER
 from realcli.benchmark.script import BATCH, PROBE
 from realcli.benchmark.script_models import BATCH_MAX, Probe
-from realcli.ledger.events import AgentMessage, BlobRef, Yield
+from realcli.ledger.events import AgentMessage, BlobRef, UserMessage, Yield
 from realcli.trajectory.model import Item
 from realcli_session.user.answers import draft
 from realcli_session.user.events import (
@@ -100,6 +100,8 @@ def _seen(state: State, item: Item) -> tuple[State, Actions]:
     state = _listening(state.observing(item), item)
     if isinstance(item.data, Yield):
         state = replace(state, working=False)
+    elif isinstance(item.data, UserMessage) and item.data.delivered:
+        state = replace(state, working=True)  # not before it is out: what is written meanwhile is no work on it
     actions: list[Action] = []
     for passive in state.play.script.passive:
         if passive.name not in state.triggered and state.happened(f"passive:{passive.name}"):
@@ -124,8 +126,8 @@ def _interrupts(state: State) -> tuple[State, Actions]:
     fired = [name for name in state.armed if state.holds(PROBE + name)]
     if not state.mid_turn:
         return _give_up(state, fired, "capability")
-    if state.probed:
-        return replace(state, held=state.held | set(fired)), ()
+    if state.probed or state.parts is not None:
+        return (replace(state, held=state.held | set(fired)) if fired else state), ()
     if not fired or state.stopping is not None:
         return state, ()
     if state.probe(fired[0]).probe.interrupt:
@@ -135,9 +137,9 @@ def _interrupts(state: State) -> tuple[State, Actions]:
 
 def _missed(state: State, name: str) -> State:
     """As if it had not been tried; it goes into the next response in which the agent is at work."""
-    if state.stopping == name:
-        return replace(state, stopping=None)
     probe = state.probe(name).probe
+    if probe.interrupt:
+        return replace(state, stopping=None)
     armed = {*state.armed, name}
     return replace(
         state,
@@ -175,7 +177,7 @@ def _say(
         exchange=state.exchange + (not mid_turn),
         said=state.said | said,
         closures=tuple(name for name in state.closures if name not in message.closures),
-        working=True,
+        working=mid_turn,
         probed=probe is not None or part,
         last_probe=probe.id if probe is not None else None,
         heard=state.heard if mid_turn else (-1, ()),
@@ -223,7 +225,9 @@ def _respond(state: State, handover: Handover) -> tuple[State, Actions]:
         return _deliver(state, message.probe, message)
     if message.empty:
         return _answer(state, Draft(), asks=message.bare or handover.reading.typed)
-    if due is not None and due.startswith((PROBE, "part:")):
+    if due is not None and due.startswith("part:"):
+        return _item(state, due, message)
+    if due is not None and due.startswith(PROBE):
         if state.displaced < DISPLACED:
             return _say(replace(state, displaced=state.displaced + 1, idle=0), message)
         return _item(state, due, message)

@@ -7,14 +7,15 @@ neutral sentence beside it. What must not happen is an approval nobody scripted,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from realcli.benchmark.words import tokens, word_set
 
 Wants = Literal["information", "authorisation"]
-_FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$|^(```|~~~).*", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(?:(`{3,})[^`\n]*|(~{3,})[^\n]*)$")
 _MARKER = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|#+)\s+")
 _END = re.compile(r"(?<=[.!?])[*_\"'”’)\]]*\s+")
 _TRAILING = "*_\"'”’)] \t"
@@ -35,6 +36,14 @@ BARE = word_set(
 _OPEN = word_set("what which how anything something else next more further other any")
 _OPEN_PHRASES = ("anything else", "something else", "any other", "any further", "any more", "any questions")
 _WHICH = word_set("what which how when where who why")
+_FACT = word_set(
+    "is are was were am be do does did has have had will would isn aren wasn weren don doesn didn hasn haven hadn won wouldn"
+)
+"""A question that begins so asks whether something is the case, unless it holds a form of leave."""
+_NOT = word_set("not never no nor neither without instead rather avoid cannot t")
+MAX_READ = 1 << 16
+"""Characters of a message that are read: its end, where it is longer. A person would not read more of one either."""
+MAX_REQUESTS = 100
 _CHOICE = _WHICH | {"or", "assume"}
 _COMMAND = re.compile(
     r"please (confirm|specify|clarify|advise|provide|tell me)\b"
@@ -42,7 +51,7 @@ _COMMAND = re.compile(
 )
 _LEAVE = re.compile(
     r"\b((may|can|could|shall|should|must) (i|we)|(do|did|would) you (want|like|prefer|mind)( me| us| if i)"
-    r"|(is|are|would) (it|that|this)( be)? (ok|okay|fine|alright|all right|acceptable)|okay? (if|to|for me|with you)"
+    r"|(is|are|would) (it|that|this)( be)? (ok|okay|fine|alright|all right|acceptable)|(ok|okay) (if|to|for me|with you)"
     r"|permission|approv(e|al)|authori[sz](e|ation)|allow(ed)?( me)?|go ahead|confirm)\b"
 )
 
@@ -55,7 +64,7 @@ class Request:
     wants: Wants
     about: str
     leave: bool = True
-    """It may be a question for leave: it holds no word such as "which"."""
+    """It may be a question for leave to a scripted action."""
     bare: bool = False  # it names nothing
 
 
@@ -68,9 +77,14 @@ class Reading:
     typed: bool  # through a typed channel: the agent waits for the answer, and it is no claim
 
 
+@lru_cache(maxsize=4096)
+def _topic(topic: str) -> tuple[str, ...]:
+    return tokens(topic)
+
+
 def has_topic(words: frozenset[str], topic: str) -> bool:
     """Every token of the topic stands among `words`, as it is or with a plural s more or less."""
-    return all(any(form in words for form in _forms(token)) for token in tokens(topic))
+    return all(any(form in words for form in _forms(token)) for token in _topic(topic))
 
 
 def matches(text: str, topics: Iterable[str]) -> bool:
@@ -86,21 +100,50 @@ def _forms(token: str) -> tuple[str, ...]:
 def sentences(text: str) -> list[str]:
     """Sentences in order: of what stands outside fenced code and quoted lines. A line break ends a sentence."""
     found: list[str] = []
-    for line in _FENCE.sub("\n", text.replace("\r\n", "\n")).split("\n"):
+    for line in _outside_fences(text.replace("\r\n", "\n").split("\n")):
         if line.lstrip().startswith(">"):
             continue
         found += [part.strip() for part in _END.split(_MARKER.sub("", line)) if part.strip()]
     return found
 
 
+def _outside_fences(lines: list[str]) -> Iterator[str]:
+    """A fence ends at one of its kind that is as long and has nothing after it, else with the text."""
+    fence = ""
+    for line in lines:
+        mark = _FENCE.match(line)
+        if fence:
+            bare = line.strip()
+            fence = "" if bare and set(bare) == {fence[0]} and len(bare) >= len(fence) else fence
+        elif mark is not None:
+            fence = mark[1] or mark[2]
+        else:
+            yield line
+
+
+def denies(words: Iterable[str]) -> bool:
+    """A word of negation stands there, so it asks for no leave ("or not" at the end aside: the caller cuts it off)."""
+    return not _NOT.isdisjoint(words)
+
+
 def read(text: str, questions: tuple[str, ...] | None = None) -> Reading:
     """`text`: the agent's last visible message. `questions`: those of a typed channel, which are then all that is read."""
+    text = text[-MAX_READ:]
     if questions is not None:
+        questions = tuple(question[:MAX_READ] for question in questions[:MAX_REQUESTS])
         whole = "\n".join(questions)
         asked = [request for question in questions if (request := _request(question, f"{whole}\n{text}")) is not None]
-        return Reading(whole, tuple(asked), typed=True)
+        return Reading(whole, _each_once(asked), typed=True)
     asked = [request for part in sentences(text) if _asks(part) and (request := _request(part, text)) is not None]
-    return Reading(text, tuple(asked), typed=False)
+    return Reading(text, _each_once(asked), typed=False)
+
+
+def _each_once(requests: list[Request]) -> tuple[Request, ...]:
+    """The first of each that is answered alike: all that name nothing are one."""
+    found: dict[object, Request] = {}
+    for request in requests:
+        found.setdefault(None if request.bare else request, request)
+    return tuple(found.values())[:MAX_REQUESTS]
 
 
 def _asks(sentence: str) -> bool:
@@ -117,5 +160,7 @@ def _request(sentence: str, message: str) -> Request | None:
         return None
     if bare:
         return Request(sentence, "authorisation", message, bare=True)
-    leave = _LEAVE.search(said) is not None and (_CHOICE.isdisjoint(words) or said.endswith("or not"))
-    return Request(sentence, "authorisation" if leave else "information", sentence, leave=_WHICH.isdisjoint(words))
+    formed = _LEAVE.search(said) is not None and (_CHOICE.isdisjoint(words) or said.endswith("or not"))
+    asserted = words[:-2] if said.endswith("or not") else words
+    leave = _WHICH.isdisjoint(words) and not denies(asserted) and (formed or words[0] not in _FACT)
+    return Request(sentence, "authorisation" if formed else "information", sentence, leave=leave)

@@ -54,12 +54,11 @@ def of_say(say: Say, text: str, how: How = "send", by: Literal["script", "model"
 
 def of_prompt(prompt: Prompt, answer: AnswerPrompt) -> Written:
     """A permission prompt and its answer."""
-    verdict = answer.verdict
-    action = verdict.action if verdict is not None else None
+    action = answer.verdicts[0].action if answer.verdicts else None
     yield "agent", PermissionRequest(request_id=prompt.request_id, tool=prompt.tool, input=prompt.input, action=action)
     decision: Literal["allow", "deny"] = "allow" if answer.allow else "deny"
     yield "user", PermissionAnswer(request_id=prompt.request_id, decision=decision, by="script", text=answer.text)
-    if verdict is not None:
+    for verdict in answer.verdicts:
         yield "session", _decided(verdict, request_id=prompt.request_id)
 
 
@@ -84,7 +83,7 @@ def of_note(action: Noted) -> Data:
                 how="structured" if typed else "text",
                 matched=list(matched),
                 answer=answer,
-                unmatched=bool(near) and answer == "neutral",
+                unmatched=bool(near),
                 near=list(near),
             )
 

@@ -117,7 +117,8 @@ def brief(run: Rehearsal) -> list[str]:
             case Triggered():
                 out.append(f"trigger {action.instance}")
             case AnswerPrompt():
-                out.append(f"{'allow' if action.allow else 'deny'} {action.verdict.action if action.verdict else ''}".rstrip())
+                asked = " ".join(str(verdict.action) for verdict in action.verdicts)
+                out.append(f"{'allow' if action.allow else 'deny'} {asked}".rstrip())
             case Close():
                 out.append(f"close {action.message_id}")
     return out

@@ -67,7 +67,7 @@ def scripts(draw: st.DrawFn, build: Any) -> Script:
         answers=[{"id": "os", "topics": ["operating system"], "text": "Debian."}],
         actions=[
             {"id": "logs", "topics": ["delete logs"], "decision": "approve", "text": "Yes."},
-            {"id": "push", "topics": ["push"], "decision": "deny", "text": "Not now."},
+            {"id": "push", "topics": ["push"], "decision": "approve", "text": "Push."},
         ],
         passive=[{"id": "h", "scenario": "u.feedback.structured-handoff", "bindings": {"DELIVERABLE": "/app/f"}}],
     )  # fmt: skip
