@@ -14,6 +14,7 @@ from typing import Any, Final
 
 MAX_MESSAGES: Final = 10_000  # a request event names each by digest in one line
 MAX_SYSTEM: Final = 100
+MAX_BLOCKS: Final = 20_000  # of all messages together: each may be a tool's result, which is an event of its own
 MAX_DEPTH: Final = 100  # lists and objects inside each other; what is deeper, nobody after us could read
 MAX_VALUES: Final = 1_000_000
 """Values of a body by its separators, those inside texts counted too (no model reads that many): 32 MB of `[[],[],…` would be

@@ -22,6 +22,8 @@ MAX_UNCOUNTED = 20_000
 """Requests recorded besides turns (refused, count_tokens). An agent can send any number: more are only counted."""
 MAX_UNCOUNTED_BYTES = 256 << 20
 """Of their bodies; what comes after is recorded by digest and size, its messages are not stored."""
+MAX_TEXTS = 500_000
+"""Texts that are remembered as told."""
 Aborted = Literal["agent", "provider"]
 
 
@@ -41,8 +43,8 @@ class Recorder:
         self._dialect = dialect
         self._markers = markers
         self._record_texts = texts
-        self._results: set[str] = set()
-        self._texts_seen: set[int] = set()
+        self._results: set[bytes] = set()  # digests: an agent chooses the ids, of any length
+        self._texts_seen: set[bytes] = set()
         self._requests = 0
         self.uncounted = 0
         self._uncounted_bytes = 0
@@ -157,9 +159,9 @@ class Recorder:
     def _tool_results(self, body: Mapping[str, Any], turn: int) -> None:
         for output in self._dialect.outputs(body):
             call_id = clean(output.call_id)
-            if call_id in self._results:
+            if (known := _short(call_id)) in self._results:
                 continue
-            self._results.add(call_id)
+            self._results.add(known)
             text = clean(output.text)
             if self._record_texts:
                 self._sink.emit("agent", ToolResult(call_id=call_id, text=text, is_error=output.is_error), turn=turn)
@@ -169,9 +171,10 @@ class Recorder:
     def _texts(self, body: Mapping[str, Any], turn: int) -> None:
         """Content the agent program shows by itself, each text once."""
         for text in self._dialect.texts(body) if self._markers else ():
-            if (digest := hash(text)) in self._texts_seen:
+            if (known := _short(text)) in self._texts_seen:
                 continue
-            self._texts_seen.add(digest)
+            if len(self._texts_seen) < MAX_TEXTS:  # beyond it a text may be told twice, which changes no verdict
+                self._texts_seen.add(known)
             for read in file_reads("", clean(text), self._markers):
                 self._sink.emit("gateway", read, turn=turn)
 
@@ -179,6 +182,10 @@ class Recorder:
         return self._sink.blob(
             json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode("utf-8", "replace")
         )
+
+
+def _short(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _asked(model: object) -> str:

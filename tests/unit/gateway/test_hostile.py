@@ -18,9 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realcli_session.gateway import body as bodies
-from realcli_session.gateway import listening
+from realcli_session.gateway import listening, record
 from realcli_session.gateway.allow import MAX_VALUES, BodyRefused, parse_body
 from realcli_session.gateway.config import RetryPolicy
+from realcli_session.gateway.dialects import anthropic
 from realcli_session.gateway.keys import KeyFilter
 from realcli_session.gateway.retry import retry_after
 from tests.unit.gateway.rig import KEY, MODEL, MakeRig, Rig, drain, hangs, message, says, streams
@@ -288,3 +289,36 @@ def test_the_filter_changes_nothing_but_the_key(data: bytes, cuts: list[int], wi
 def test_no_retry_after_breaks_the_gateway(text: str) -> None:
     asked = retry_after({"retry-after": text}, datetime(2026, 1, 1, tzinfo=UTC))
     assert asked is None or asked >= 0
+
+
+async def test_ids_of_any_length_are_not_kept(rig: MakeRig) -> None:
+    """600 turns of 32 MB would be more memory than the session has."""
+    made = await rig()
+    long = "c" * (1 << 20)
+    block = {"type": "tool_result", "tool_use_id": long, "content": "out"}
+    for _ in range(2):
+        assert (await made.ask(made.body(messages=[{"role": "user", "content": [block, {"type": "text", "text": "go"}]}])))[
+            0
+        ] == 200
+    assert len(made.of("tool_result")) == 1
+    assert sum(map(len, made.gateway._recorder._results)) < 100
+
+
+async def test_more_blocks_than_a_conversation_has_are_refused(rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may be a tool's result: hundreds of thousands of events in one step of the event loop."""
+    monkeypatch.setattr(anthropic, "MAX_BLOCKS", 10)
+    made = await rig()
+    blocks = [{"type": "tool_result", "tool_use_id": str(n), "content": "x"} for n in range(6)]
+    for count, status in ((1, 200), (2, 400)):
+        assert (await made.ask(made.body(messages=[{"role": "user", "content": blocks}] * count)))[0] == status
+    assert made.of("model_request")[-1]["refused"] == "feature: more than 10 blocks"
+    assert len(made.of("tool_result")) == 6
+
+
+async def test_texts_that_were_told_are_forgotten_beyond_a_bound(rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "MAX_TEXTS", 2)
+    made = await rig(markers={"/a": ["marked line"]})
+    for text in ("one", "two", "three", "marked line"):
+        await made.ask(made.body(text))
+    assert len(made.gateway._recorder._texts_seen) == 2
+    assert [entry["path"] for entry in made.of("file_read")] == ["/a"]

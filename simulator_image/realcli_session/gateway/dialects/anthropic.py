@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from realcli.api.models import Api
-from realcli_session.gateway.allow import MAX_MESSAGES, MAX_SYSTEM, digest_of, result_text, unknown_field
+from realcli_session.gateway.allow import MAX_BLOCKS, MAX_MESSAGES, MAX_SYSTEM, digest_of, result_text, unknown_field
 from realcli_session.gateway.dialects.anthropic_reply import AnthropicReply
 from realcli_session.gateway.dialects.base import Output, ReplyReader, Route, Shown
 
@@ -196,10 +196,15 @@ def _messages(messages: object, network: bool) -> str | None:
         return "feature: messages is not a list"
     if len(messages) > MAX_MESSAGES:
         return f"feature: more than {MAX_MESSAGES} messages"
+    total = 0
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
             return f"feature: messages[{number}] is not an object"
-        found = _blocks(message.get("content"), network)
+        content = message.get("content")
+        total += len(content) if isinstance(content, list) else 1
+        if total > MAX_BLOCKS:
+            return f"feature: more than {MAX_BLOCKS} blocks"
+        found = _blocks(content, network)
         if found:
             return f"feature: messages[{number}] {found}"
     return None
