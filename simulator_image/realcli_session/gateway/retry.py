@@ -27,7 +27,7 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
         return plain
     try:
         when = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
