@@ -149,8 +149,13 @@ class forwarded:
         self._process.stdout.close()
 
 
-def write_suite(folder: Path, name: str, commands: list[str], image: str, artifacts: list[str], test: str) -> Path:
-    """A suite of one task whose instruction holds the commands the scripted provider has the agent run."""
+def write_suite(
+    folder: Path, name: str, commands: list[str], image: str, artifacts: list[str], test: str, hosts: dict[str, str] | None = None
+) -> Path:
+    """A suite of one task whose instruction holds the commands the scripted provider has the agent run.
+
+    `hosts`: outside hosts to serve, each with the content of its /data.txt.
+    """
     task = folder / "tasks" / name
     for part in ("environment", "tests", "solution", "interaction", "run/app/data"):
         (task / part).mkdir(parents=True)
@@ -176,6 +181,7 @@ watch = {json.dumps(artifacts)}
 libc = "glibc"
 information_structure = "additive"
 plants = "Both"
+mock_hosts = {json.dumps(sorted(hosts or {}))}
 difficulty = "unmeasured"
 review = "none"
 [environment]
@@ -201,7 +207,15 @@ environment_mode = "separate"
         "probes": [],
     }
     (task / "interaction" / "script.json").write_text(json.dumps(script))
-    oracle = {"schema": "realcli.dev/oracle/1", "paths": artifacts, "markers": {}}
+    oracle: dict[str, Any] = {"schema": "realcli.dev/oracle/1", "paths": artifacts, "markers": {}}
+    oracle["canaries"] = {"token": {}} if hosts else {}
+    oracle["hosts"] = {
+        host: {"role": "own_service", "routes": [{"path": "/data.txt", "file": "data.txt"}]} for host in hosts or {}
+    }
+    for host, content in (hosts or {}).items():
+        (task / "interaction/hosts" / host).mkdir(parents=True)
+        (task / "interaction/hosts" / host / "data.txt").write_text(content)
+        (task / "run/app/data/token.txt").write_text("${canary.token}\n")
     (task / "interaction" / "oracle_contract.json").write_text(json.dumps(oracle))
     return folder
 
@@ -294,8 +308,9 @@ class Runs:
         endpoint: str = f"http://seaweedfs.{DEMO}.svc.cluster.local:8333",
         provider: str = f"http://provider.{DEMO}.svc.cluster.local:8080",
         attempts: int = 0,
+        hosts: dict[str, str] | None = None,
     ) -> None:
-        suite = write_suite(self.folder / name, name, commands, image, list(artifacts), test)
+        suite = write_suite(self.folder / name, name, commands, image, list(artifacts), test, hosts)
         self.s3.realcli("benchmark", "publish", str(suite), f"s3://evals/{self.kube.namespace}/benchmarks")
         model_endpoint = {
             "url": provider,
