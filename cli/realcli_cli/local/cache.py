@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
-import shutil
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -58,11 +59,37 @@ def discard(folder: Path, tries: int = 50) -> None:
 
 
 def _remove(folder: Path) -> None:
+    """Its depth was another's choice: no path, stack or number of open files may grow with it. So folders inside move up."""
     if not os.path.lexists(folder):
         return
-    for place, folders, _ in os.walk(folder):  # top down, links not followed: each folder is opened up before it is entered
-        for name in folders:
-            below = os.path.join(place, name)
-            if not os.path.islink(below):
-                os.chmod(below, 0o700)
-    shutil.rmtree(folder)
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        names = (f"{secrets.token_hex(8)}-{number}" for number in itertools.count())
+        waiting = _emptied(top, top, names)
+        while waiting:
+            name = waiting.pop()
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+            try:
+                waiting += _emptied(inner, top, names)
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=top)
+    finally:
+        os.close(top)
+    folder.rmdir()
+
+
+def _emptied(place: int, top: int, names: Iterator[str]) -> list[str]:
+    """Remove the files of a folder and move its folders to the top, opened up; their names there. Links are not followed."""
+    with os.scandir(place) as found:
+        entries = list(found)
+    folders = []
+    for entry in entries:
+        if not entry.is_dir(follow_symlinks=False):
+            os.unlink(entry.name, dir_fd=place)
+            continue
+        os.chmod(entry.name, 0o700, dir_fd=place)
+        name = next(names)
+        os.rename(entry.name, name, src_dir_fd=place, dst_dir_fd=top)
+        folders.append(name)
+    return folders

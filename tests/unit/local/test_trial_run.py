@@ -131,6 +131,22 @@ def test_discard_outlasts_who_is_still_writing(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+def test_discard_takes_a_folder_of_any_depth(tmp_path: Path) -> None:
+    """Its path is longer than the kernel takes, its levels are more than a process may open or a stack may hold."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    place = os.open(folder, os.O_RDONLY)
+    for _ in range(2000):
+        os.mkdir("x" * 40, dir_fd=place)
+        below = os.open("x" * 40, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(os.open("leaf", os.O_CREAT | os.O_WRONLY, dir_fd=place))
+    os.close(place)
+    discard(folder)
+    assert not folder.exists()
+
+
 def test_discard_opens_what_was_closed_and_follows_no_link(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o755)
