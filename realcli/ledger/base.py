@@ -44,6 +44,7 @@ Text = str | BlobRef
 Json = Annotated[  # in this order: a reference is an object too
     BlobRef | JsonValue, Field(union_mode="left_to_right"), BeforeValidator(writable)
 ]
+JsonObject = Annotated[dict[str, JsonValue], BeforeValidator(writable)]
 Refs = list[BlobRef] | BlobRef  # a blob of the list's JSON where it is long: a turn adds two messages
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import JsonValue
-
 from realcli.api.base import Hex64
 from realcli.api.trial import Tokens
-from realcli.ledger.base import BlobRef, Data, Json, Refs, Text
+from realcli.ledger.base import BlobRef, Data, Json, JsonObject, Refs, Text
 
 
 class ToolCall(Data):
@@ -58,7 +56,7 @@ class ModelReply(Data):
     model: str | None = None
     stop_reason: str | None = None
     usage: Tokens | None = None  # None: the provider gave none (aborted stream)
-    usage_raw: dict[str, JsonValue] = {}
+    usage_raw: JsonObject = {}
     cost_usd: str | None = None  # decimal; None without a price or without usage
     aborted: Literal["agent", "provider"] | None = None
     attempts: int = 1  # requests the gateway sent for it

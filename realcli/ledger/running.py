@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import JsonValue
-
 from realcli.api.base import Hex64
 from realcli.api.sweep import Mode
-from realcli.ledger.base import Data, Text
+from realcli.ledger.base import Data, JsonObject, Text
 
 
 class LedgerOpen(Data):
@@ -38,7 +36,7 @@ class RunnerHello(Data):
     """What the runner said of itself and its container: a claim."""
 
     kind: ClassVar[str] = "runner_hello"
-    facts: dict[str, JsonValue]
+    facts: JsonObject
 
 
 class RunData(Data):

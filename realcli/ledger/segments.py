@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
 from realcli.ledger.base import BlobRef, Data
 from realcli.ledger.chain import START, Gap, Line, astray, explain, lines_of, unchained
-from realcli.ledger.events import EVENT, EpisodeEnd, LedgerOpen, ModelRequest, RunData, Snapshot, StateStored
+from realcli.ledger.events import EVENT, EpisodeEnd, Event, LedgerOpen, ModelRequest, RunData, Snapshot, StateStored
 from realcli.ledger.findings import Finding, Kind
 from realcli.ledger.seals import WorkSeal
 
@@ -38,6 +38,15 @@ class Files(Protocol):
         """Content, None if there is none."""
 
 
+class Told(NamedTuple):
+    """A file of which an event tells; `size` None: it does not say."""
+
+    where: str
+    path: str
+    digest: str
+    size: int | None
+
+
 class Segments:
     """One pass over a ledger. `names` and `seal` are what it should be; without a seal it is checked by itself, and `sealed` is
     what is known to lie elsewhere."""
@@ -59,6 +68,14 @@ class Segments:
         if uncovered:
             return [Finding(Kind.CHANGED, SEAL, f"it counts {name} but does not cover it") for name in uncovered]
         return list(self._against_the_seal(self._seal))
+
+    def told(self) -> Iterator[Told]:
+        """Every file that the events of the segments that are there tell of."""
+        for name in sorted(self._there):
+            for number, line in enumerate((self._files.read(name) or b"").split(b"\n")[:-1], start=1):
+                event, data = _typed(line)
+                if event is not None and data is not None:
+                    yield from (Told(f"{name}:{number}", *file) for file in _told_of(event, data, self._files))
 
     # -- with a seal
 
@@ -220,10 +237,8 @@ class _Facts:
     def read(self, segment: str, data: bytes, sealed: Sealed, files: Files) -> Iterator[Finding]:
         """One segment. Every blob and snapshot it tells of is covered by the seal."""
         for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-            try:
-                event = EVENT.validate_json(line)
-                told = event.typed()
-            except ValidationError:
+            event, told = _typed(line)
+            if event is None or told is None:
                 continue
             match told:
                 case EpisodeEnd():
@@ -234,11 +249,9 @@ class _Facts:
                     self._state = told.digest
                 case ModelRequest(counted=True):
                     self._turns += 1
-            refs = _refs(told, files) if told is not None else ()
-            paths = [(f"blobs/{ref.blob}", ref.blob, ref.size) for ref in refs]
-            if isinstance(told, Snapshot):
-                paths.append((f"snapshots/{event.seq}.tar.zst", told.sha256, told.size))
-            for path, digest, size in paths:
+            for path, digest, size in _told_of(event, told, files):
+                if size is None or isinstance(told, StateStored):
+                    continue  # compared with what the seal names
                 if path not in sealed:
                     yield Finding(Kind.MISSING, f"{segment}:{number}", f"it tells of {path}, which the seal does not cover")
                 elif sealed[path] != (digest, size):
@@ -256,6 +269,28 @@ class _Facts:
                 yield Finding(Kind.CHANGED, SEAL, f"its {name} is {says}, the ledger says {told}")
         if self._turns != seal.turns:
             yield Finding(Kind.CHANGED, SEAL, f"it counts {seal.turns} turns, the ledger {self._turns}")
+
+
+def _typed(line: bytes) -> tuple[Event | None, Data | None]:
+    """None where it is no event, or of a kind this version does not know."""
+    try:
+        event = EVENT.validate_json(line)
+        return event, event.typed()
+    except ValidationError:
+        return None, None
+
+
+def _told_of(event: Event, told: Data, files: Files) -> Iterator[tuple[str, str, int | None]]:
+    """(path, hex digest, size) of every file an event tells of."""
+    for ref in _refs(told, files):
+        yield f"blobs/{ref.blob}", ref.blob, ref.size
+    match told:
+        case Snapshot():
+            yield f"snapshots/{event.seq}.tar.zst", told.sha256, told.size
+        case RunData():
+            yield "run.json", told.digest.removeprefix("sha256:"), None
+        case StateStored():
+            yield "state.tar.zst", told.digest.removeprefix("sha256:"), told.size
 
 
 def _refs(told: Data, files: Files) -> Iterator[BlobRef]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import JsonValue
-
 from realcli.api.base import Hex64
 from realcli.api.trial import Tokens
-from realcli.ledger.base import Data, Json, Text
+from realcli.ledger.base import Data, Json, JsonObject, Text
 
 
 class EpisodeStart(Data):
@@ -187,7 +185,7 @@ class Wording(Data):
     script_sha256: Hex64
     model: str | None = None
     prompt_sha256: Hex64 | None = None
-    parameters: dict[str, JsonValue] = {}
+    parameters: JsonObject = {}
 
 
 class WordingRequest(Data):

@@ -114,8 +114,27 @@ def _unsealed(reader: Reader, root: str, anchor: str | None) -> Report:
         found = reader.sha256(name) if name.startswith("blobs/") else None
         if found is not None and name != f"blobs/{found[0]}":
             findings.append(Finding(Kind.CHANGED, name, f"it is {found[1]} bytes of sha256 {found[0]}"))
+    findings += _kept(reader, segments, stored, whole=recovered is not None)
     trial = recovered.trial if recovered is not None else None
     return Report(root, trial, segments.events, len(reader.names()), None, findings, recovered is not None)
+
+
+def _kept(reader: Reader, segments: Segments, stored: Sealed, *, whole: bool) -> Iterator[Finding]:
+    """What the ledger tells of is there, as it tells: blobs always (they go up first), the rest in a copy that is `whole`.
+
+    The content of blobs that lie here was compared with their names before."""
+    seen: dict[str, tuple[str, int] | None] = {}
+    for told in segments.told():
+        if told.path not in seen:
+            seen[told.path] = stored.get(told.path) or reader.sha256(told.path)
+            found = seen[told.path]
+            if found is None and (whole or told.path.startswith("blobs/")):
+                yield Finding(Kind.MISSING, told.path, f"{told.where} tells of it")
+            elif found is None or (told.path.startswith("blobs/") and told.path not in stored):
+                continue
+            elif found[0] != told.digest or told.size not in (None, found[1]):
+                what = f"it is {found[1]} bytes of sha256 {found[0]}, {told.where} says {told.digest}"
+                yield Finding(Kind.CHANGED, told.path, what)
 
 
 def _first(error: ValidationError | RecursionError) -> str:

@@ -241,6 +241,25 @@ async def test_a_changed_copy_is_named(blocked: Attempt, tmp_path: Path, kubectl
     assert "missing: ledger/000002.jsonl:2" in out
 
 
+@pytest.mark.parametrize("what", ["blob", "snapshot", "run", "state"])
+@pytest.mark.parametrize("gone", [False, True], ids=["changed", "gone"])
+async def test_a_changed_file_of_a_copy_is_named(
+    blocked: Attempt, tmp_path: Path, kubectl: Callable[[str], None], what: str, gone: bool
+) -> None:
+    """Nothing seals the copy, but its ledger tells of every file."""
+    kubectl(exec_in(tmp_path / "spool"))
+    await asyncio.to_thread(run, "recover", "first-00001", "--to", tmp_path / "copy")
+    pattern = {"blob": "blobs/*", "snapshot": "snapshots/*", "run": "run.json", "state": "state.tar.zst"}[what]
+    path = sorted((tmp_path / "copy").glob(pattern))[0]
+    if gone:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes() + b"x")
+    code, out, _ = await asyncio.to_thread(run, "verify", tmp_path / "copy")
+    told = out.splitlines()[1].strip()
+    assert (code, told.split(": ")[:2]) == (1, ["missing" if gone else "changed", path.relative_to(tmp_path / "copy").as_posix()])
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [

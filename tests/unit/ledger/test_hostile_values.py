@@ -98,6 +98,18 @@ def test_what_is_nested_without_end_is_cut(writer: LedgerWriter, depth: int) -> 
     assert ("nested deeper" in shown) == (depth > MAX_DEPTH)
 
 
+@pytest.mark.parametrize("depth", [255, 900])
+@pytest.mark.parametrize("kind", ["runner_hello", "model_reply", "wording"])
+def test_an_object_nested_without_end_can_be_read_again(writer: LedgerWriter, kind: str, depth: int) -> None:
+    value = json.loads('{"a":' * depth + "NaN" + "}" * depth)
+    needed = {"request_id": "r", "status": 200, "mode": "Model", "script_sha256": "0" * 64}
+    fields = KINDS[kind].model_fields
+    given = {name: item for name, item in needed.items() if name in fields}
+    (holds,) = (name for name, about in fields.items() if "JsonValue" in repr(about.annotation))
+    event = writer.emit("session", KINDS[kind].model_validate(given | {holds: value}))
+    assert EVENT.validate_json(event.canonical()).typed() is not None
+
+
 @settings(max_examples=40)
 @given(st.text(min_size=1), st.lists(st.integers(1, 5), min_size=1), st.booleans())
 def test_a_character_split_over_two_reads_stays_whole(text: str, sizes: list[int], ends: bool) -> None:
