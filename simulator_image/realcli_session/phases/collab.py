@@ -30,6 +30,8 @@ async def collab_work(attempt: Attempt) -> Happening:
     attempt.writer.subscribe(conversation.seen)
     try:
         return await conversation.run()
+    except agent.AgentUnresponsive as error:
+        return await why(attempt, Cause.AGENT_EXIT, str(error))
     except SimulatorFailed as error:
         attempt.writer.emit("session", SessionError(where="simulated user", message=str(error)))
         return Cause.SIMULATOR_FAILED, str(error)

@@ -14,6 +14,9 @@ from realcli_session.runner.errors import RunnerLost
 from realcli_session.termination import shorten
 
 MAX_DETAIL = 2000
+TOO_MANY = 429
+ASKED_AGAIN = 4
+ASK_SECONDS = 30.0  # providers count requests by the minute
 HandOver = agent.Yield | agent.Question
 
 
@@ -25,8 +28,11 @@ async def exec_work(attempt: Attempt) -> Happening:
     attempt.writer.exchange = 1
     attempt.writer.emit("session", EpisodeStart())
     attempt.writer.emit("user", UserMessage(id="m1", text=text, source_ids=["spec"]))
-    await need(attempt.adapter).send(text)
-    handed_over = await _next(attempt, events)
+    try:
+        await need(attempt.adapter).send(text)
+        handed_over = await _next(attempt, events)
+    except agent.AgentUnresponsive as error:
+        return await why(attempt, Cause.AGENT_EXIT, str(error))
     if isinstance(handed_over, tuple):
         return handed_over
     record(attempt, handed_over)
@@ -83,12 +89,19 @@ async def _refused_forks(attempt: Attempt) -> int | None:
 async def outage(attempt: Attempt) -> Happening:
     """Waits for the end of the gateway's retries. Then one plain request of the session's own tells whose fault it is.
 
-    measuring.md 3.3: refused as well: the provider's; answered: the agent's.
+    measuring.md 3.3: refused as well: the provider's; answered: the agent's. "Too many requests" may be the agent's own,
+    sent side by side for long enough: nothing more of it is let through, and the question is asked again.
     """
     gateway = need(attempt.gateway)
     await gateway.provider_failed.wait()
     failure = gateway.provider_failure
+    gateway.refuse_all("provider_failed")  # either way the work is over
     answer = await gateway.plain_request()
+    for _ in range(ASKED_AGAIN):
+        if answer.status != TOO_MANY:
+            break
+        await asyncio.sleep(ASK_SECONDS)
+        answer = await gateway.plain_request()
     said = "answered" if answer.ok else "refused"
     detail = f"{failure.message if failure else 'the provider failed'}; a plain request is {said}: {answer.message}"
     attempt.writer.emit("session", SessionError(where="provider", message=detail))

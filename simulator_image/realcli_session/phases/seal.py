@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from realcli.api.base import sha256_digest
 from realcli.api.termination import Result, Termination
 from realcli.api.trial import Tokens
-from realcli.ledger.events import EpisodeEnd, PhaseChange
+from realcli.ledger.events import EpisodeEnd, PhaseChange, SessionError
 from realcli.ledger.seals import WorkSeal
 from realcli.storage.port import StorageError, StorageUnavailable
 from realcli_session.phases.attempt import Attempt, Happening, need, utc_now
@@ -103,27 +104,45 @@ def cost_of(attempt: Attempt) -> str | None:
 
 
 async def _let_go(attempt: Attempt) -> None:
-    """End gateway, agent and runner: with its connection the runner kills everything and ends. After this nobody emits."""
-    if attempt.gateway is not None:
-        await attempt.gateway.stop()
-    if attempt.wording is not None:
-        await attempt.wording.close()
-    if attempt.mock_hosts is not None:
-        await attempt.mock_hosts.stop()
-    if attempt.commands is not None:
-        await attempt.commands.close()
-    if attempt.runner is not None:
-        await attempt.runner.close()
-    if attempt.adapter is not None:
-        with contextlib.suppress(RunnerLost):
+    """End gateway, agent and runner: with its connection the runner kills everything and ends. After this nobody emits.
+
+    What cannot be closed is told and keeps nothing from being sealed: the end of the work was decided before.
+    """
+    await _close(attempt, "gateway", None if attempt.gateway is None else attempt.gateway.stop)
+    await _close(attempt, "simulated user", None if attempt.wording is None else attempt.wording.close)
+    await _close(attempt, "mock hosts", None if attempt.mock_hosts is None else attempt.mock_hosts.stop)
+    await _close(attempt, "record of commands", None if attempt.commands is None else attempt.commands.close)
+    await _close(attempt, "runner", None if attempt.runner is None else attempt.runner.close)
+    adapter = attempt.adapter
+
+    async def stop() -> None:
+        if adapter is not None:
             async with not_wedged(0.0, "end"):
-                await attempt.adapter.stop(grace=0.0)
+                await adapter.stop(grace=0.0)
+
+    await _close(attempt, "agent program", stop)
+
+
+async def _close(attempt: Attempt, what: str, close: Callable[[], Awaitable[object]] | None) -> None:
+    try:
+        if close is not None:
+            await close()
+    except RunnerLost:
+        pass  # which is what was wanted
+    except Exception as error:
+        attempt.writer.emit("session", SessionError(where=f"closing: {what}", message=f"{type(error).__name__}: {error}"))
 
 
 def _cut_the_user(attempt: Attempt) -> None:
+    """Tell what of the script did not happen. Where that fails the evidence is incomplete, so the attempt does not count."""
     if attempt.user is None or attempt.user.exchange == 0:
         return
     acted = turns_of(attempt) > attempt.turns_at_delivery
-    attempt.user, actions = step(attempt.user, Cut(acted))
-    for action in actions:
-        note(attempt, action)
+    try:
+        attempt.user, actions = step(attempt.user, Cut(acted))
+        for action in actions:
+            note(attempt, action)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        attempt.writer.emit("session", SessionError(where="end of the simulated user", message=text))
+        attempt.progress = replace(attempt.progress, reason="SessionLost", detail=text, limit=None, state_lost=True)

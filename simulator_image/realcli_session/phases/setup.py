@@ -80,6 +80,8 @@ async def set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task]
     except (SetupRefused, BenchmarkError, InputRefused, port.SetupRefused) as error:
         return Cause.SETUP_REFUSED, str(error)
     except RunnerLost as lost:
+        if attempt.own is not None and attempt.adapter is not None:  # the team's servers and hooks run from its start on
+            return Cause.AGENT_EXIT, str(lost)
         return (Cause.RUNNER_LOST if attempt.runner is not None else Cause.SETUP_TIMEOUT), lost.reason
 
 

@@ -93,7 +93,7 @@ TABLE: dict[Stage, dict[Cause, Next]] = {
     Stage.SETUP: {
         **_ENDS,
         Cause.READY: Next(Stage.WORK),
-        Cause.RUNNER_LOST: Next(_S, "SetupTimeout", state_lost=True),  # nothing of the agent existed that could have done it
+        Cause.RUNNER_LOST: Next(_S, "SetupTimeout", state_lost=True),  # before the agent's program: `set_up` tells
         Cause.SIGTERM: Next(_S, "SessionLost", state_lost=True),
         Cause.SETUP_TIMEOUT: Next(_S, "SetupTimeout", state_lost=True),
         Cause.SETUP_REFUSED: Next(_S, "ConfigurationError", state_lost=True),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from realcli.api.base import sha256_digest
-from realcli.ledger.events import Quiesce
+from realcli.ledger.events import Quiesce, SessionError
 from realcli.ledger.uploader import Uploader
 from realcli.ledger.writer import LedgerWriter, Redactor
 from realcli.storage.local import LocalStore
@@ -19,6 +20,7 @@ from realcli_session.inputs import trial_of
 from realcli_session.phases import quiesce as module
 from realcli_session.phases.attempt import Attempt
 from realcli_session.phases.quiesce import quiesce
+from realcli_session.phases.seal import seal, termination_of
 from realcli_session.phases.setup import make_run
 from realcli_session.phases.table import Cause, Progress, Stage, advance
 from realcli_session.phases.working import WorkingClock
@@ -119,3 +121,34 @@ async def test_a_crowd_of_long_command_lines_fits_a_line(attempt: Attempt) -> No
     await quiesce(attempt)
     (event,) = [e for e in seen if e.kind == Quiesce.kind]
     assert len(event.canonical()) < 1 << 20
+
+
+class Broken:
+    """A part that cannot be closed."""
+
+    async def stop(self, **_: float) -> None:
+        raise RunnerError(ErrorCode.INTERNAL, "no such process")
+
+    async def close(self) -> None:
+        raise OSError("disk on fire")
+
+
+async def test_what_cannot_be_closed_keeps_nothing_from_being_sealed(attempt: Attempt) -> None:
+    seen: list[Any] = []
+    attempt.writer.subscribe(lambda event, data: seen.append(data))
+    attempt.progress = Progress(Stage.SEAL, "Deadline", limit="deadline")
+    attempt.adapter = attempt.mock_hosts = attempt.wording = attempt.commands = attempt.runner = Broken()  # type: ignore[assignment]
+    (_, digest) = await seal(attempt)
+    assert digest is not None
+    assert termination_of(attempt, digest).reason == "Deadline"
+    told = [data.where for data in seen if isinstance(data, SessionError)]
+    parts = ("simulated user", "mock hosts", "record of commands", "runner", "agent program")
+    assert told == [f"closing: {part}" for part in parts]
+
+
+async def test_a_user_that_cannot_be_ended_is_sealed_as_a_fault_of_ours(attempt: Attempt) -> None:
+    attempt.progress = Progress(Stage.SEAL, "Completed")
+    attempt.user = SimpleNamespace(exchange=1)  # type: ignore[assignment]
+    (_, digest) = await seal(attempt)
+    assert digest is not None
+    assert (attempt.progress.reason, attempt.progress.valid, attempt.progress.state_lost) == ("SessionLost", False, True)
