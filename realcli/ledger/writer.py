@@ -68,13 +68,14 @@ class LedgerError(Exception):
 class Redactor:
     """Replaces secrets by value: as they are, and in the forms an error page or a proxy may repeat them in.
 
-    Those are JSON strings (with "/" escaped or not), URL encoding, hex, and base64 at every offset, so also inside "user:key".
+    Those are JSON strings (with "/" escaped or not, also inside another JSON string), URL encoding, hex, and base64 at every
+    offset, so also inside "user:key". Of a secret of several lines each line is one too, but for the marks of a PEM file.
     A secret that was split over two writes goes too: its end at the start of a text, its begin at the end of one, from
     `MIN_SECRET` characters on.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets if len(secret) >= MIN_SECRET for form in _forms(secret)}
+        forms = {form for secret in secrets for part in _parts(secret) if len(part) >= MIN_SECRET for form in _forms(part)}
         self._secrets = sorted(forms, key=len, reverse=True)
         self._encoded = [secret.encode("utf-8", "surrogatepass") for secret in self._secrets]
 
@@ -114,11 +115,18 @@ class Redactor:
         return value
 
 
+def _parts(secret: str) -> Iterator[str]:
+    yield secret
+    lines = [line.strip() for line in secret.splitlines()]
+    yield from (line for line in lines if len(lines) > 1 and not line.startswith("-----"))
+
+
 def _forms(secret: str) -> Iterator[str]:
     """Spellings of a secret that name it as surely as itself."""
     raw = secret.encode("utf-8", "surrogatepass")
     escaped = json.dumps(secret)[1:-1]
-    yield from (secret, escaped, escaped.replace("/", "\\/"), quote(raw, safe=""), quote(raw, safe="/"), raw.hex())
+    yield from (secret, escaped, escaped.replace("/", "\\/"), json.dumps(escaped)[1:-1])
+    yield from (quote(raw, safe=""), quote(raw, safe="/"), raw.hex(), raw.hex().upper())
     for before in range(3):
         # Of the first and the last group of four only some bits are the secret's: what stands between is its alone.
         code = base64.b64encode(bytes(before) + raw)

@@ -7,6 +7,7 @@ from pathlib import Path
 from realcli.api.agents import McpEnv, McpServer
 from realcli.api.base import sha256_digest
 from realcli.api.plan import ConfigurationLock
+from realcli.ledger.writer import MIN_SECRET
 from realcli.storage.paths import SweepPaths
 from realcli.storage.port import NotFound, ObjectStore
 from realcli_session.agents import port
@@ -48,11 +49,21 @@ def own_setup(configuration: ConfigurationLock, store: ObjectStore, paths: Sweep
 
 
 def secret_values(configuration: ConfigurationLock, secrets: Path) -> list[str]:
-    """Values of the set-up's secrets: redacted from the ledger like keys, though the agent can read them."""
+    """Values of the set-up's secrets: redacted from the ledger like keys, though the agent can read them. Raises InputRefused for
+    one that cannot be."""
     if configuration.setup is None:
         return []
-    servers = configuration.setup.mcp_servers
-    return [_value(server, env, secrets) for server in servers for env in server.env if env.secret_ref is not None]
+    found = []
+    for server in configuration.setup.mcp_servers:
+        for env in server.env:
+            value = _value(server, env, secrets) if env.secret_ref is not None else ""
+            if value and len(value) < MIN_SECRET:
+                raise InputRefused(
+                    f"the secret of variable {env.name} of MCP server {server.name} has {len(value)} characters; at least "
+                    f"{MIN_SECRET} are needed to redact it from the evidence without harm to innocent text: use a longer one"
+                )
+            found += [value] if value else []
+    return found
 
 
 def _server(server: McpServer, secrets: Path) -> port.McpServer:

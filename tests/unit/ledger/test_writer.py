@@ -190,8 +190,10 @@ ODD_KEY = 'sk/odd+"key"=0123456789'
 SPELLED = [
     ("JSON", json.dumps({"k": ODD_KEY})),
     ("JSON with escaped slashes", json.dumps({"k": ODD_KEY}).replace("/", "\\/")),
+    ("JSON in JSON", json.dumps({"a": json.dumps({"k": ODD_KEY})})),
     ("URL", f"?key={quote(ODD_KEY, safe='')}"),
     ("hex", ODD_KEY.encode().hex()),
+    ("capital hex", ODD_KEY.encode().hex().upper()),
     ("basic authorisation", base64.b64encode(f"user:{ODD_KEY}".encode()).decode()),
     ("base64 one further", base64.b64encode(f"users:{ODD_KEY}!".encode()).decode()),
     ("base64 two further", base64.b64encode(f"userss:{ODD_KEY}!!".encode()).decode()),
@@ -207,6 +209,18 @@ def test_a_key_is_redacted_however_it_is_spelled(name: str, text: str) -> None:
         kept = found.replace("[redacted]", "")
         assert len(kept) <= 26  # what stood around it
     assert redactor.text("an innocent text") == "an innocent text"
+
+
+def test_a_key_of_several_lines_is_redacted_line_by_line() -> None:
+    lines = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "b4VnZP1xJ0Yh7QpL2sK8dT6uW3eR5mC9", "short"]
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
+    redactor = Redactor([key])
+    assert redactor.text(f"is: {key}") == "is: [redacted]"
+    numbered = "\n".join(f"{number:6}\t{line}" for number, line in enumerate(key.splitlines(), start=1))
+    for found in (redactor.text(numbered), redactor.data(numbered.encode()).decode()):
+        assert not any(line in found for line in lines[:2])
+    other = "-----BEGIN CERTIFICATE-----\na short text"
+    assert redactor.text(other) == other
 
 
 class FlakyStore(LocalStore):

@@ -74,6 +74,16 @@ def test_a_secret_in_the_agents_reach_is_redacted_like_a_key(planned: Any) -> No
     assert secret_values(configuration(None), secrets) == []
 
 
+def test_a_secret_too_short_to_be_redacted_is_refused(planned: Any) -> None:
+    """In the ledger of every trial it would be readable, and nobody would know."""
+    lock, _, _, secrets = planned
+    (secrets / "tickets/TOKEN").write_text("s3cret\n")
+    with pytest.raises(InputRefused, match=r"variable TOKEN of MCP server tickets has 6 characters; at least 8 .* use a longer"):
+        secret_values(lock, secrets)
+    (secrets / "tickets/TOKEN").write_text("\n")
+    assert secret_values(lock, secrets) == [], "an empty one hides nothing"
+
+
 def test_a_program_as_it_comes_has_no_set_up(planned: Any) -> None:
     _, store, _, secrets = planned
     assert own_setup(configuration(None), store, PATHS, secrets) is None
