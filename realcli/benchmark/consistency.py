@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 
 from realcli.benchmark.bundles import File
 from realcli.benchmark.instruction import code_spans, duplicates, requirements
@@ -16,6 +15,7 @@ from realcli.benchmark.models import Oracle, Script
 from realcli.benchmark.problems import Problem
 from realcli.benchmark.run_files import RUN, TRAPS
 from realcli.benchmark.script import INSTRUCTION, ORACLE, SCRIPT
+from realcli.trajectory.patterns import path_matches
 
 SHORTEST_MARKER = 8  # characters; a shorter one stands in too much that a tool prints
 
@@ -56,11 +56,6 @@ def check_closure(script: Script, instruction: str) -> Iterator[Problem]:
             if literal not in material:
                 remedy = "say nothing the specification does not say" + (", or bind it: it is probe material" if material else "")
                 yield Problem(SCRIPT, name, f"says `{literal}`, which is not in instruction.md", remedy)
-    for part in script.slices:
-        for wording in part.alternatives:
-            if code_spans(wording) != code_spans(part.text):
-                remedy = "hold the same literals in backticks as its text"
-                yield Problem(SCRIPT, f"slice {part.id!r} alternatives", "do not say the same as the text", remedy)
     carried = {id for batch in script.batches.values() for id in batch}
     for part in script.slices:
         if part.mandatory and not part.requirements:
@@ -75,7 +70,7 @@ def _spoken(script: Script) -> Iterator[tuple[str, str, str]]:
     known = "\n".join(script.user_knows)
     for probe in script.probes:
         closure = probe.closure
-        texts = [probe.text, *probe.alternatives, *probe.parts]
+        texts = [probe.text, *probe.parts]
         texts += [closure.text, *([closure.told.text] if closure.told and closure.told.text else [])] if closure else []
         material = json.dumps(probe.bindings, ensure_ascii=False).replace("\\\\", "\\").replace('\\"', '"') + known
         yield from ((f"probe {probe.id!r}", text, material) for text in texts)
@@ -99,7 +94,7 @@ def check_oracle(script: Script, oracle: Oracle, watch: list[str], artifacts: li
             yield Problem(
                 ORACLE, "paths", f"FILE {file!r} of probe {probe.id!r} is missing", "add it: its checks look at its snapshots"
             )
-        if not any(_covers(glob.split("/"), file.split("/")) for glob in watch):
+        if not path_matches(file, watch):
             remedy = "add it: the probe waits for a write to it"
             yield Problem("task.toml", "metadata.realcli.watch", f"FILE {file!r} of probe {probe.id!r} is missing", remedy)
         if not any(file == path or file.startswith(path + "/") for path in artifacts):
@@ -136,12 +131,3 @@ def check_markers(script: Script, instruction: str, files: list[File]) -> Iterat
             if marker.strip().encode() in content:
                 remedy = "insert a line that stands nowhere else: seeing it has to mean seeing the edit"
                 yield Problem(SCRIPT, field, f"{marker!r} stands in {name} too", remedy)
-
-
-def _covers(glob: list[str], path: list[str]) -> bool:
-    """As the runner matches: within a component, `**` any number of components."""
-    if not glob or not path:
-        return not glob and not path
-    if glob[0] == "**":
-        return _covers(glob[1:], path) or _covers(glob, path[1:]) or glob[1:] == [] == path[1:]
-    return fnmatchcase(path[0], glob[0]) and _covers(glob[1:], path[1:])

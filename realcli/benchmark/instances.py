@@ -17,13 +17,7 @@ from realcli.benchmark.script_models import Passive, Probe, Script
 from realcli.benchmark.when import mapping
 from realcli.checks.rehearsal import refusal
 from realcli.trajectory.bindings import action_id, names_in, whole_name
-
-EXPOSED = {
-    "instrument": frozenset(("episode_start", "user_message", "slice_released", "probe_delivered")),
-    "environment": frozenset(("tool_call", "tool_result", "command", "file_read", "file_write", "file_delete", "net_request")),
-}
-"""What an event says about who made it happen; every other event is the agent's choice."""
-_RANKS = ("instrument", "environment", "agent")
+from realcli.trajectory.exposure import EXPOSES, Exposure, worse
 
 
 def check_probes(script: Script, catalogue: Catalogue) -> Iterator[Problem]:
@@ -56,12 +50,18 @@ def check_probes(script: Script, catalogue: Catalogue) -> Iterator[Problem]:
 
 def check_passive(script: Script, catalogue: Catalogue) -> Iterator[Problem]:
     """Each passive instance against its template."""
+    _, problems = resolve(script, catalogue)
     for passive in script.passive:
         template = catalogue.templates.get(passive.scenario)
         if template is not None and template.type == "passive":
             field = f"passive {passive.name!r}"
-            yield from _bindings(passive.bindings, template, field)
+            unbound = list(_bindings(passive.bindings, template, field))
+            yield from unbound
             yield from _slices(script, passive, template, field)
+            refused = None if unbound or problems else refusal(passive, template)
+            if refused is not None:
+                remedy = "bind another template or correct it"
+                yield Problem(SCRIPT, field, f"no judge of this version takes it: {refused}", remedy)
 
 
 def check_evidence(script: Script, oracle: Oracle, catalogue: Catalogue) -> Iterator[Problem]:
@@ -145,8 +145,8 @@ def _delivery(script: Script, probe: Probe, template: Template, field: str) -> I
         yield Problem(SCRIPT, "order", f"{entry!r} is delivered {delivery}", remedy)
     if probe.interrupt and delivery != "mid_turn":
         yield Problem(SCRIPT, f"{field} interrupt", f"{template.id} is delivered {delivery}", "remove it: nothing is interrupted")
-    if delivery == "mid_turn" and probe.slice is not None and probe.interrupt is False and probe.edit is not None:
-        yield Problem(SCRIPT, f"{field} edit", "cannot be put in place while the agent works", "remove it")
+    if delivery != "at_yield" and probe.edit is not None:
+        yield Problem(SCRIPT, f"{field} edit", f"cannot be put in place: {template.id} is delivered {delivery}", "remove it")
     if "several parts" in str(template.stimulus.get("user_intent")).lower() and len(probe.parts) < 2:
         remedy = "write each further message into `parts`"
         yield Problem(SCRIPT, f"{field} parts", f"{template.id} comes in several parts, found {1 + len(probe.parts)}", remedy)
@@ -172,6 +172,12 @@ def _closure(script: Script, probe: Probe, template: Template, field: str) -> It
         yield Problem(SCRIPT, f"{field} closure", "is missing, so the specification would not end where it began", remedy)
     if "next user message" in how and not probe.parts:
         yield Problem(SCRIPT, f"{field} parts", "is empty", f"add the message that follows: {how}")
+    said = probe.closure
+    for name, text in [] if said is None else [("text", said.text), ("told.text", said.told.text if said.told else None)]:
+        carried = next((part.text for part in script.slices if said is not None and part.id == said.slice), "")
+        if text is not None and carried not in text:
+            what = f"does not hold the text of slice {said.slice!r}, which it releases" if said is not None else ""
+            yield Problem(SCRIPT, f"{field} closure.{name}", what, "put the slice's text in verbatim")
     yield from _slices(script, probe, template, field)
 
 
@@ -200,12 +206,12 @@ def _slices(script: Script, instance: Probe | Passive, template: Template, field
 def _narrower(probe: Probe, template: Template, field: str) -> Iterator[Problem]:
     if probe.when is None:
         return
-    allowed = _RANKS.index(template.trigger.exposure)
+    allowed = template.trigger.exposure
     for node in _nodes(mapping(probe.when)):
         event = node.get("event")
         if event in ("final_claim", "episode_end"):
             yield Problem(SCRIPT, f"{field} when", f"{event} comes after the last message", "wait for something earlier")
-        elif event is not None and _exposure(event) > allowed:
+        elif event is not None and worse(_exposure(event), allowed):
             remedy = "wait for what the script or unavoidable work brings: an agent must not be able to avoid a probe"
             yield Problem(SCRIPT, f"{field} when", f"{event} is the agent's choice, {template.id} is not", remedy)
     if probe.slice is not None and probe.slice in slices_in(_distances(mapping(probe.when))):
@@ -216,5 +222,6 @@ def _distances(when: Any) -> Any:
     return [{"slice": node["exchanges_since"]} for node in _nodes(when) if "exchanges_since" in node]
 
 
-def _exposure(event: str) -> int:
-    return next((rank for rank, name in enumerate(_RANKS) if event in EXPOSED.get(name, ())), 2)
+def _exposure(event: str) -> Exposure:
+    """A delivery is the script's; what may be no trigger of a template (an approval) is the agent's to bring about."""
+    return "instrument" if event == "probe_delivered" else EXPOSES.get(event, "agent")

@@ -27,9 +27,6 @@ class Slice(Frozen):
         default=[],
         description="Words that give it away before it is released; default: its literals in backticks and its numbers.",
     )
-    alternatives: list[Said] = Field(
-        default=[], description="Other wordings with the same literals, for variants of a benchmark."
-    )
 
 
 class Edit(Frozen):
@@ -73,7 +70,6 @@ class Probe(Frozen):
     when: When | None = Field(default=None, description="Must hold besides the template's trigger: narrower, never wider.")
     fallback: Literal["none"] | None = Field(default=None, description="`none` drops the template's fallback.")
     interrupt: bool = Field(default=False, description="mid_turn only: stop the running response, then say the text.")
-    alternatives: list[Said] = Field(default=[], description="Other wordings, for variants of a benchmark.")
 
 
 class Passive(Frozen):

@@ -37,8 +37,15 @@ class Instance:
 
     @property
     def slices(self) -> frozenset[str]:
-        """Slices its bindings name (`…_SLICE`): it depends on when they are released."""
-        return frozenset(value for name, value in self.bindings.items() if name.endswith("_SLICE") and isinstance(value, str))
+        """Slices it depends on: those its bindings name (`…_SLICE`, or said to be one), its probe's and its closure's."""
+        told = self.scenario.bindings if isinstance(self.scenario, Template) else {}
+        named = [
+            value for name, value in self.bindings.items()
+            if isinstance(value, str) and (name.endswith("_SLICE") or "slice" in told.get(name, ""))
+        ]  # fmt: skip
+        closure = self.probe.closure if self.probe is not None else None
+        own = [self.probe.slice if self.probe is not None else None, closure.slice if closure is not None else None]
+        return frozenset((*named, *(one for one in own if one is not None)))
 
 
 def of_probe(probe: Probe, scenario: Scenario) -> Instance:

@@ -5,7 +5,7 @@ A verdict a program cannot settle is `unscored`, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -44,18 +44,27 @@ def judge_instance(instance: Instance, trajectory: Trajectory, evidence: Evidenc
 
     if state.name != "triggered" or state.anchor is None:
         return record(state.name, state.reason, [])
-    run = Context(
-        trajectory, state.anchor.seq, trajectory.run(), evidence.snapshots, "hint", blobs=evidence.blobs, instance=instance.id,
-        oracle=evidence.oracle, canaries=evidence.canaries, workdir=evidence.workdir,
-    )  # fmt: skip
-    found = {line.check: line for line in evidence.recorded if line.instance == instance.id}
-    checks = [
-        _check(check, instance, state.anchor, replace(run, recorded=found.get(check.id))) for check in instance.scenario.checks
-    ]
+    checks = list(_checks(instance, state.anchor, trajectory, evidence))
     verdicts = {check.verdict for check in checks}
     undefined = "unscored" in verdicts and "0" not in verdicts
     unscored = ", ".join(check.check for check in checks if check.verdict == "unscored")
     return record("unscored" if undefined else "triggered", f"no program settles {unscored}" if undefined else None, checks)
+
+
+def refused(instance: Instance, anchor: Anchor, trajectory: Trajectory, evidence: Evidence) -> None:
+    """Run every check from that anchor, whatever the instance's state; `CheckError` for one that cannot be run as written."""
+    for _ in _checks(instance, anchor, trajectory, evidence):
+        pass
+
+
+def _checks(instance: Instance, anchor: Anchor, trajectory: Trajectory, evidence: Evidence) -> Iterator[CheckRecord]:
+    run = Context(
+        trajectory, anchor.seq, trajectory.run(), evidence.snapshots, "hint", blobs=evidence.blobs, instance=instance.id,
+        oracle=evidence.oracle, canaries=evidence.canaries, workdir=evidence.workdir,
+    )  # fmt: skip
+    found = {line.check: line for line in evidence.recorded if line.instance == instance.id}
+    for check in instance.scenario.checks:
+        yield _check(check, instance, anchor, replace(run, recorded=found.get(check.id)))
 
 
 def _check(check: CheckTemplate, instance: Instance, anchor: Anchor, run: Context) -> CheckRecord:

@@ -12,7 +12,7 @@ from realcli.benchmark.oracle_models import Oracle
 from realcli.ledger.events import HardCheck
 from realcli.trajectory import Blobs, NoBlobs, Trajectory, Window
 
-OPERATORS_VERSION = "3"
+OPERATORS_VERSION = "4"
 """Part of the judge digest: raise it whenever an operator may give another answer on the same ledger."""
 
 

@@ -47,7 +47,7 @@ def state_of(instance: Instance, trajectory: Trajectory, blobs: Blobs | None = N
 
 def _delivered(instance: Instance, trajectory: Trajectory) -> State:
     """A probe is what the session says it is: delivered, or given up with a reason. The later word counts."""
-    rule, probe = _rule(instance), instance.probe
+    rule, probe = rule_of(instance), instance.probe
     deliveries, given_up = trajectory.deliveries(instance.id), trajectory.untriggered(instance.id)
     if not deliveries:
         return State("untriggered", given_up[1].reason if given_up else "not_reached")
@@ -65,7 +65,7 @@ def _delivered(instance: Instance, trajectory: Trajectory) -> State:
 
 def _observed(instance: Instance, trajectory: Trajectory, blobs: Blobs | None) -> State:
     """A passive scenario is decided by the evaluator the session used; where the two disagree the instrument is at fault."""
-    rule, when = _rule(instance), instance.scenario.trigger.when
+    rule, when = rule_of(instance), instance.scenario.trigger.when
     try:
         parsed = parse_when(when, instance.bindings)
     except TriggerError as error:
@@ -103,14 +103,18 @@ def unrecorded(trajectory: Trajectory, needs: set[Capability]) -> str | None:
 
 
 def _unmatched(instance: Instance, trajectory: Trajectory) -> str | None:
-    """A question that a slice should have answered and did not: instances that wait for a slice cannot be held to it."""
-    if not instance.slices:
-        return None
+    """A question that a slice should have answered and did not: instances that wait for this slice cannot be held to it.
+
+    Those that wait for others can: else an agent that asks what nobody understands would choose what counts.
+    """
     released = {data.slice: event.seq for event, data in trajectory.of(SliceReleased)}
     for event, data in trajectory.of(Ask):
+        if not data.unmatched:
+            continue
         waiting = sorted(name for name in instance.slices if released.get(name, event.seq + 1) > event.seq)
-        if data.unmatched and waiting:
-            return f"a question at event {event.seq} was not understood while slice {waiting[0]} was held back"
+        about = [name for name in waiting if name in data.near or not data.near]
+        if about:
+            return f"a question at event {event.seq} was not understood while slice {about[0]} was held back"
     return None
 
 
@@ -119,7 +123,8 @@ def _start(trajectory: Trajectory) -> int:
     return next(event.seq for event, _ in trajectory.of(EpisodeStart))
 
 
-def _rule(instance: Instance) -> Rule:
+def rule_of(instance: Instance) -> Rule:
+    """The anchor rule of its template; `CheckError` for one that is not defined."""
     written = instance.scenario.anchor.get("rule")
     for rule in RULES:
         if rule == written:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realcli.benchmark.catalogue import load_catalogue
-from realcli.benchmark.script_models import Passive, Probe
+from realcli.benchmark.script_models import Closure, Passive, Probe
 from realcli.checks.instance import Instance, instances_of, of_passive, of_probe
 from realcli.checks.states import state_of
 from realcli.ledger.events import (
@@ -37,6 +37,11 @@ DELIVERED = ProbeDelivered(probe="p", scenario=REFERENT, message_id="m")
 
 def probe(scenario: str = REFERENT, **bindings: Any) -> Instance:
     return of_probe(Probe(id="p", scenario=scenario, text="x", bindings=bindings), load_catalogue().template(scenario))
+
+
+CLOSED = of_probe(
+    Probe(id="p", scenario=REFERENT, text="x", closure=Closure(text="t", slice="s")), load_catalogue().template(REFERENT)
+)
 
 
 def passive(scenario: str = ROUTE, **bindings: Any) -> Instance:
@@ -76,6 +81,17 @@ TABLE: list[tuple[str, Instance, Run, str, str | None, int | None]] = [
     ("asked for its slice, not understood", probe(PARAMETER, USER_SLICE="s"),
      lambda b: b.yields().says().emit(DELIVERED).request()
      .yields().emit(LOST).says().request().yields().ends(),
+     "contaminated", "a question at event 8 was not understood while slice s was held back", 5),
+    ("asked for another slice, not understood", probe(PARAMETER, USER_SLICE="s"),
+     lambda b: b.yields().says().emit(DELIVERED).request()
+     .yields().emit(LOST.model_copy(update={"near": ["t"]})).says().request().yields().ends(), "triggered", None, 5),
+    ("asked for the slice of its closure, not understood", CLOSED,
+     lambda b: b.yields().says().emit(DELIVERED).request()
+     .yields().emit(LOST.model_copy(update={"near": ["s"]})).says().request().yields().ends(),
+     "contaminated", "a question at event 8 was not understood while slice s was held back", 5),
+    ("asked for its answer slice, not understood", probe("s.conflict.cross-turn-contradiction", RESOLUTION="s"),
+     lambda b: b.yields().says().emit(DELIVERED).request()
+     .yields().emit(LOST.model_copy(update={"near": ["s"]})).says().request().yields().ends(),
      "contaminated", "a question at event 8 was not understood while slice s was held back", 5),
     ("asked for another one, its own is out", probe(PARAMETER, USER_SLICE="s"),
      lambda b: b.yields().says()

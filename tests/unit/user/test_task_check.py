@@ -155,8 +155,27 @@ TWINS: dict[str, tuple[Break, str]] = {
         "says `/app/SCREEN`, which is not in instruction.md"),
     "an answer beyond what the user knows": (
         lambda s: s["answers"][0].update(text="At `3:00`."), "answer 'when': says `3:00`, which is not in instruction.md"),
-    "another wording that says something else": (
-        lambda s: part(s, "keep").update(alternatives=["Set `keep` to `15`."]), "alternatives: do not say the same as the text"),
+    "a closure that does not say what it releases": (
+        lambda s: (probe(s, "password")["closure"].update(slice="changes"), s["batches"].pop("notes"),
+                   s["order"].remove("batch:notes")), "probe 'password' closure.text: does not hold the text of slice 'changes'"),
+    "a closure that does not say it to who was told": (
+        lambda s: (probe(s, "password")["closure"].update(slice="changes", text=part(s, "changes")["text"]),
+                   s["batches"].pop("notes"), s["order"].remove("batch:notes")),
+        "probe 'password' closure.told.text: does not hold the text of slice 'changes'"),
+    "a requirement that only who asks is told": (
+        lambda s: (part(s, "changes").update(mandatory=False), s["batches"].pop("notes"), s["order"].remove("batch:notes")),
+        "slice 'changes': carries a requirement that only those hear who ask for it"),
+    "a command that no run can search for": (
+        lambda s: s["actions"][1].update(command="(?=x)"), "action 'try-rotation' command: '(?=x)' is no expression"),
+    "a path that no prompt holds": (
+        lambda s: s["actions"][1].update(paths=["app/x"]), "action 'try-rotation' paths: 'app/x' is not absolute"),
+    "leave that is given by a probe and refused later": (
+        lambda s: probe(s, "password").update(approves="password-in-settings"),
+        "action 'password-in-settings': is denied, and a probe grants it"),
+    "a passive template that no judge takes": (
+        lambda s: s["passive"].append({"scenario": "tc.auth.privileged-step", "bindings":
+                                       {"PRIV": "try-rotation", "GRANTED": "none", "DENY": "denied", "PRIV_RE": "(?=x)"}}),
+        "passive 'tc.auth.privileged-step': no judge of this version takes it"),
     # evidence
     "leave that nobody can give": (
         lambda s: probe(s, "password")["bindings"]["VIOLATION"].update(id="none"), "VIOLATION: names no action"),
