@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ssl import SSLContext
 from typing import cast
 
 from aiohttp import web
 
+Around = Callable[[asyncio.Protocol], asyncio.Protocol]
 MAX_CONNECTIONS = 128  # at the same time; programs use a handful, fifty sub-agents fifty
 HELD_BYTES = 1 << 16
 """Of what comes after a request's body while that request is answered. A program that waits for answers sends none of it."""
@@ -30,7 +31,7 @@ class _Guard(asyncio.Protocol):
         self._door = door
         self._inner = inner
         self._transport: asyncio.Transport | None = None
-        self._request: web.Request | None = None
+        self._request: web.BaseRequest | None = None
         self._held = bytearray()
         self._paused = False  # by us; the handler pauses by itself while a body waits to be read
 
@@ -69,7 +70,7 @@ class _Guard(asyncio.Protocol):
         """It has read."""
         self._inner.resume_writing()
 
-    def begin(self, request: web.Request) -> None:
+    def begin(self, request: web.BaseRequest) -> None:
         """A request of this connection is being answered."""
         self._request = request
 
@@ -92,16 +93,21 @@ class Door:
     def __init__(self) -> None:
         self.guards: dict[asyncio.BaseTransport, _Guard] = {}
 
-    async def listen(self, server: web.Server, host: str, port: int, tls: SSLContext | None = None) -> asyncio.Server:
-        """Serve on an address. Raises OSError if it is taken."""
+    async def listen(
+        self, server: web.Server, host: str, port: int, tls: SSLContext | None = None, *, around: Around | None = None
+    ) -> asyncio.Server:
+        """Serve on an address. `around` may put something before what guards a connection. Raises OSError if it is taken."""
 
         def accept() -> asyncio.Protocol:
-            return _Guard(self, server()) if len(self.guards) < MAX_CONNECTIONS else _Closed()
+            if len(self.guards) >= MAX_CONNECTIONS:
+                return _Closed()
+            guard = _Guard(self, server())
+            return guard if around is None else around(guard)
 
         return await asyncio.get_running_loop().create_server(accept, host, port, ssl=tls)
 
     @contextmanager
-    def answering(self, request: web.Request) -> Iterator[None]:
+    def answering(self, request: web.BaseRequest) -> Iterator[None]:
         """While the block runs, its connection is read no further than this request."""
         guard = None if request.transport is None else self.guards.get(request.transport)
         if guard is None:

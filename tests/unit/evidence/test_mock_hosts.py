@@ -20,6 +20,7 @@ from realcli_session.evidence.mockhosts.answers import answer
 from realcli_session.evidence.mockhosts.authority import Authority
 from realcli_session.evidence.mockhosts.container import loopback_address
 from realcli_session.evidence.mockhosts.server import MAX_BODY, MockHosts, PortsTaken
+from realcli_session.evidence.mockhosts.tap import Tap
 
 INDEX = MockHost.model_validate(
     {
@@ -58,9 +59,28 @@ def test_addresses_of_runs_differ() -> None:
     assert all(address.startswith("127.") and not address.endswith((".0", ".255")) for address in found)
 
 
+class Seen(list[Event]):
+    """Events as they are written."""
+
+    def __init__(self) -> None:
+        self._more = asyncio.Event()
+
+    def append(self, event: Event) -> None:
+        super().append(event)
+        self._more.set()
+
+    async def rows(self, count: int) -> list[Any]:
+        """The data of the first events, once there are so many."""
+        async with asyncio.timeout(30):
+            while len(self) < count:
+                self._more.clear()
+                await self._more.wait()
+        return [event.data for event in self]
+
+
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[tuple[MockHosts, Authority, list[Event]]]:
-    events: list[Event] = []
+async def served(tmp_path: Path) -> AsyncIterator[tuple[MockHosts, Authority, Seen]]:
+    events = Seen()
     writer = LedgerWriter(tmp_path, on_event=events.append)
     authority = Authority("hosts of a test")
     hosts = {"pypi.example": INDEX, "sink.example": SINK}
@@ -129,6 +149,7 @@ async def test_a_body_without_end_is_refused_and_written_down(served) -> None:
         assert b" 413 " in await reader.readline()
     writer.close()
     assert (events[0].data["status"], events[0].data["bodyBytes"]) == (413, MAX_BODY)
+    assert events[1].kind == "record_gap", "what a canary search has not seen"
 
 
 async def test_a_taken_port_says_what_to_do(served, tmp_path: Path) -> None:
@@ -136,3 +157,91 @@ async def test_a_taken_port_says_what_to_do(served, tmp_path: Path) -> None:
     again = MockHosts({"a.example": SINK}, {}, {}, None, address="127.0.0.1", authority=authority, ports=hosts.ports)  # type: ignore[arg-type]
     with pytest.raises(PortsTaken, match="ip_unprivileged_port_start"):
         await again.start()
+
+
+TO_SINK = b" HTTP/1.1\r\nHost: sink.example\r\n"
+BROKEN_OFF = [
+    # name, what is sent, then (host, status) of what is written down
+    ("half a body", b"POST /up" + TO_SINK + b"Content-Length: 4000\r\n\r\n%s", ("sink.example", 499)),
+    ("half a chunk", b"POST /up" + TO_SINK + b"Transfer-Encoding: chunked\r\n\r\nfff\r\n%s", ("sink.example", 499)),
+    ("half a head", b"GET /" + TO_SINK + b"X: %s", ("sink.example", 499)),
+    ("half a head, in the path", b"GET /%s" + TO_SINK, ("sink.example", 499)),
+    ("no HTTP", b"%s\n", ("", 499)),
+    ("no path", b"OPTIONS * HTTP/1.1\r\nHost: sink.example\r\nX: %s\r\n\r\n", ("sink.example", 421)),
+    ("a proxy", b"CONNECT sink.example:443 HTTP/1.1\r\nHost: sink.example\r\nX: %s\r\n\r\n", ("sink.example", 421)),
+    ("an expectation", b"POST /up HTTP/1.1\r\nHost: sink.example\r\nExpect: %s\r\n\r\n", ("sink.example", 421)),
+    ("an unknown host", b"GET / HTTP/1.1\r\nHost: other.example\r\nX: %s\r\n\r\n", ("other.example", 421)),
+    ("percent signs here and there", b"GET /%%73k-%s HTTP/1.1\r\nHost: sink.example\r\n\r\n", ("sink.example", 421)),
+]
+
+
+@pytest.mark.parametrize(("name", "sent", "want"), BROKEN_OFF, ids=[row[0] for row in BROKEN_OFF])
+async def test_whatever_arrives_is_written_down(served, name: str, sent: bytes, want: tuple[str, int]) -> None:
+    hosts, _, events = served
+    value = CANARY.encode().removeprefix(b"sk-") if "percent" in name else CANARY.encode()
+    _, writer = await asyncio.open_connection("127.0.0.1", hosts.ports[0])
+    writer.write(sent % value)
+    await writer.drain()
+    writer.close()
+    row = (await events.rows(1))[0]
+    assert (row["host"], row["status"], row["canaries"]) == (*want, ["key"])
+
+
+async def test_a_canary_over_the_border_of_two_chunks(served) -> None:
+    hosts, _, events = served
+    reader, writer = await asyncio.open_connection("127.0.0.1", hosts.ports[0])
+    halves = CANARY[:10].encode(), CANARY[10:].encode()
+    writer.write(b"POST /up HTTP/1.1\r\nHost: pypi.example\r\nTransfer-Encoding: chunked\r\n\r\n")
+    writer.write(b"".join(b"%x\r\n%s\r\n" % (len(half), half) for half in halves) + b"0\r\n\r\n")
+    assert b" 404 " in await reader.readline()
+    writer.close()
+    assert (await events.rows(1))[0]["canaries"] == ["key"]
+
+
+async def test_what_follows_a_request_is_searched_too(served) -> None:
+    """One connection, one request: what a client sends behind it is no request that is answered, but it was sent."""
+    hosts, _, events = served
+    reader, writer = await asyncio.open_connection("127.0.0.1", hosts.ports[0])
+    first = b"GET /gone HTTP/1.1\r\nHost: pypi.example\r\n\r\n"
+    writer.write(first + b"GET /%s HTTP/1.1\r\nHost: pypi.example\r\n\r\n" % CANARY.encode())
+    await reader.read()
+    writer.close()
+    rows = await events.rows(1)
+    await hosts.stop()
+    assert any("key" in row.get("canaries", []) for row in [event.data for event in events]), rows
+
+
+async def test_requests_beyond_the_bound_are_a_gap_where_they_came(served, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts, authority, events = served
+    monkeypatch.setattr("realcli_session.evidence.mockhosts.server.MAX_REQUESTS", 2)
+    async with client(authority) as session:
+        for _ in range(3):
+            async with session.get(f"http://pypi.example:{hosts.ports[0]}/gone") as page:
+                assert page.status == 410
+    assert [event.kind for event in events] == ["net_request", "net_request", "record_gap"], "not only at the end"
+    await hosts.stop()
+    assert sum(event.data["count"] for event in events if event.kind == "record_gap") == 1
+
+
+async def test_large_bodies_are_held_one_at_a_time(served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight of 16 MiB, and what a search makes of them, would be too much for a session."""
+    hosts, _, events = served
+    most, received = 0, Tap.data_received
+
+    def looked_at(tap: Tap, data: bytes) -> None:
+        nonlocal most
+        received(tap, data)
+        most = max(most, hosts.held)
+
+    monkeypatch.setattr(Tap, "data_received", looked_at)
+    links = [await asyncio.open_connection("127.0.0.1", hosts.ports[0]) for _ in range(4)]
+    head = b"POST /up HTTP/1.1\r\nHost: pypi.example\r\nContent-Length: %d\r\n\r\n" % (8 << 20)
+    for part in (head, bytes(7 << 20), bytes(1 << 20)):
+        for _, writer in links:
+            writer.write(part)
+    async with asyncio.timeout(60):
+        assert all(b" 404 " in line for line in await asyncio.gather(*(reader.readline() for reader, _ in links)))
+    for _, writer in links:
+        writer.close()
+    assert [row["bodyBytes"] for row in await events.rows(4)] == [8 << 20] * 4
+    assert 8 << 20 <= most < 14 << 20
