@@ -41,7 +41,7 @@ def machine() -> dict[str, Any]:
         "cpu": cpu[0] if cpu else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "memory": f"{memory} GiB",
-        "kernel": platform.release(),
+        "kernel": platform.release().partition("-")[0],
         "python": platform.python_version(),
     }
 
