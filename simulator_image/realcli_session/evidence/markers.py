@@ -15,6 +15,8 @@ MIN_MARKER: Final = 8
 """Characters without outer white space; a shorter line stands in too many texts."""
 MAX_MARKER: Final = 1000
 MAX_FILE: Final = 256 << 10
+MAX_LINES: Final = 200_000
+"""Lines of all files together that are looked after, twice that for files that are known; an agent can write any number."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -52,6 +54,7 @@ class MarkerBook:
         self._declared = frozenset(declared)
         self._said = said
         self._lines: dict[str, tuple[str, ...]] = {}
+        self._count = 0
         self._owners: dict[str, set[str]] = {}
         """Line -> files it stands in: a change of one file concerns only those that share a line with it."""
         self.markers: dict[str, Sequence[str]] = dict(declared)
@@ -62,24 +65,37 @@ class MarkerBook:
 
     def learn(self, contents: Mapping[str, bytes]) -> None:
         """Contents of files as they are now; an empty one is a file that has gone."""
-        concerned = set(contents)
+        concerned = set()
         for path, content in contents.items():
-            before = set(self._lines.get(path, ()))
-            self._lines[path] = tuple(line.strip() for line in content.decode("utf-8", "replace").splitlines())
-            now = set(self._lines[path])
+            lines = tuple(line for text in content.decode("utf-8", "replace").splitlines() if _telling(line := text.strip()))
+            known = self._lines.pop(path, ())
+            self._count -= len(known)
+            if self._count + len(lines) > (2 * MAX_LINES if known else MAX_LINES):
+                lines = ()
+            before, now = set(known), set(lines)
             for line in before - now:
-                concerned |= self._owners[line]
                 self._owners[line].discard(path)
+                concerned |= self._owners[line]
+                if not self._owners[line]:
+                    del self._owners[line]
             for line in now - before:
                 owners = self._owners.setdefault(line, set())
                 concerned |= owners
                 owners.add(path)
+            concerned.add(path)
+            if lines:
+                self._lines[path] = lines
+                self._count += len(lines)
         for path in concerned - self._declared:
-            chosen = default_markers(self._lines[path], lambda line: len(self._owners[line]) > 1, self._said)
+            chosen = default_markers(self._lines.get(path, ()), lambda line: len(self._owners[line]) > 1, self._said)
             if chosen:
                 self.markers[path] = chosen
             else:
                 self.markers.pop(path, None)
+
+
+def _telling(line: str) -> bool:
+    return MIN_MARKER <= len(line) <= MAX_MARKER
 
 
 async def learn(book: MarkerBook, runner: RunnerPort, paths: Iterable[str]) -> None:
@@ -101,7 +117,7 @@ def default_markers(lines: Sequence[str], elsewhere: Callable[[str], bool], said
 
     def first(candidates: Iterable[str]) -> Iterator[str]:
         for line in candidates:
-            if counts[line] == 1 and MIN_MARKER <= len(line) <= MAX_MARKER and not elsewhere(line) and line not in said:
+            if counts[line] == 1 and _telling(line) and not elsewhere(line) and line not in said:
                 yield line
                 return
 

@@ -306,6 +306,22 @@ async def test_markers_follow_what_files_become(book: tuple[LedgerWriter, list[E
     assert "/b" not in known.markers
 
 
+def test_what_an_agent_writes_does_not_fill_the_book(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("realcli_session.evidence.markers.MAX_LINES", 100)
+    book = MarkerBook({}, "")
+    book.learn({"/task": b"a line of the task"})
+    for number in range(50):
+        book.learn({f"/made/{number}": "".join(f"line {number} {line} of many\n" for line in range(30)).encode()})
+        assert sum(len(lines) for lines in book._lines.values()) <= 100
+    book.learn({"/short": b"x\ny\n" * 1000})
+    assert "/task" in book.markers
+    assert "/made/49" not in book.markers, "no room"
+    book.learn({"/task": b"a line of the task, changed"})
+    assert book.markers["/task"] == ("a line of the task, changed",), "what is known may still change"
+    book.learn({path: b"" for path in list(book._lines)})
+    assert (book._lines, book._owners, book._count, book.markers) == ({}, {}, 0, {}), "nothing stays of what has gone"
+
+
 def test_default_markers_are_first_middle_and_last() -> None:
     lines = [f"line number {number}" for number in range(9)]
     assert default_markers(lines, lambda _: False, "") == ("line number 0", "line number 4", "line number 8")
