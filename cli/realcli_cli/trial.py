@@ -106,15 +106,16 @@ def run(
     if image is not None and root is not None:
         raise UserError("--image and --root are two ways to give the task's root: take one")
     suite = suite_of_task(task)
-    make = _containers(task, suite, agent, image, root, isolation, agent_dir, toolkit_dir, show)
     place = out or Path("realcli-out") / f"{task.resolve().name}-{agent}-{mode}-{time.strftime('%Y%m%d-%H%M%S')}"
-    if place.exists() and any(place.iterdir()):
-        raise UserError(f"--out {place} exists and is not empty; name a new folder")
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise UserError(f"--out {place} exists and is not an empty folder; name a new one")
+    real = _real_model(provider_script, model, endpoint, key_env)  # what can be refused at once is, before an image is made
+    make = _containers(task, suite, agent, image, root, isolation, agent_dir, toolkit_dir, show)
     limits: dict[str, Any] = {"turns": turns} if turns else {}
     if deadline:
         limits |= {str(mode).lower(): {"deadline": deadline}}
     environment = {"REALCLI_TERMINUS_TEMPLATES": str(terminus_words(templates))} if agent is Agent.TERMINUS_2 else {}
-    with ended_in_order(), _told(place, show), _model(provider_script, model, endpoint, key_env) as served:
+    with ended_in_order(), _told(place, show), _served(provider_script, model, real) as served:
         user = Model(user_model, served.url, served.key) if user_model else None
         sweep = plan_sweep(
             place, suite, agent, served, modes=[cast(Mode, str(mode))], user=user, limits=limits, environment=environment
@@ -195,22 +196,30 @@ def _probes(sweep: LocalSweep) -> str:
     )
 
 
-@contextlib.contextmanager
-def _model(script: Path | None, model: str | None, endpoint: str | None, key_env: str | None) -> Iterator[Model]:
+def _real_model(script: Path | None, model: str | None, endpoint: str | None, key_env: str | None) -> Model | None:
+    """None: a script answers. UserError where neither is given as it has to be."""
     if script is not None:
         if endpoint or key_env:
             raise UserError("--provider-script and --endpoint are two ways to get answers: take one")
         if not script.is_file():
             raise UserError(f"--provider-script {script}: no such file; docs/provider-script.md shows one")
-        with scripted_provider(script) as provider:
-            yield Model(model or "claude-sonnet-4-5", provider.url, provider.key)
-        return
+        return None
     if not (model and endpoint and key_env):
         raise UserError("who answers? Give --provider-script FILE, or --model ID --endpoint URL --key-env NAME")
     key = os.environ.get(key_env, "").strip()
     if not key:
         raise UserError(f"--key-env {key_env}: the variable is not set or empty")
-    yield Model(model, endpoint, key)
+    return Model(model, endpoint, key)
+
+
+@contextlib.contextmanager
+def _served(script: Path | None, model: str | None, real: Model | None) -> Iterator[Model]:
+    """Who answers, for the time of the run."""
+    if real is not None:
+        yield real
+        return
+    with scripted_provider(script) as provider:
+        yield Model(model or "claude-sonnet-4-5", provider.url, provider.key)
 
 
 def _containers(

@@ -96,7 +96,7 @@ def test_from_an_image_archive_to_a_reward(tmp_path: Path, mini: Mini, image: Pa
     assert (shown["outcome"], shown["reward"]) == ("Completed (valid)", "1")
     assert realcli("ledger", "verify", shown["evidence"]).returncode == 0
     again = realcli(*common, "--provider-script", SCRIPT, "--out", out)
-    assert (again.returncode, "is not empty" in again.stderr) == (2, True)
+    assert (again.returncode, "not an empty folder" in again.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda one: one.name)

@@ -40,6 +40,20 @@ def test_two_roots(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_what_can_be_refused_at_once_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before an image is looked for, unpacked or built."""
+    monkeypatch.setattr("realcli_cli.trial._containers", lambda *_: pytest.fail("it asked for containers"))
+    (tmp_path / "file").touch()
+    arguments = ("--task", str(TASK))
+    assert "who answers?" in refusal(*arguments)
+    assert "two ways to get answers" in refusal(*arguments, "--provider-script", str(SCRIPT), "--endpoint", "http://x")
+    assert "no such file" in refusal(*arguments, "--provider-script", str(tmp_path / "none"))
+    real = ("--model", "m", "--endpoint", "http://x", "--key-env", "NO_SUCH_KEY")
+    assert "not set or empty" in refusal(*arguments, *real)
+    assert "not an empty folder" in refusal(*arguments, "--provider-script", str(SCRIPT), "--out", str(tmp_path))
+    assert "not an empty folder" in refusal(*arguments, "--provider-script", str(SCRIPT), "--out", str(tmp_path / "file"))
+
+
 def test_an_image_that_is_none(tmp_path: Path) -> None:
     text = refusal("--task", str(TASK), "--image", str(tmp_path / "no.tar"), "--provider-script", str(SCRIPT))
     assert "docker save" in text
