@@ -4,7 +4,7 @@ A scan runs after a request was forwarded, while the model thinks, and once more
 the scan before it saw, so the change lies after the request that was the highest when that earlier scan began. It lies before
 the request that was the highest when this one ended, if the file's inode last changed before that request was accepted; else
 somebody wrote while the model was thinking (a background program), and it lies before the next one. Windows of neighbouring
-scans may overlap; they never claim more than was seen. A deletion leaves no time behind and is taken for the agent's last act.
+scans may overlap; they never claim more than was seen. A deletion leaves its time in the folder, as far as that is watched.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ChangeTracker:
     ) -> tuple[ChangeTracker, tuple[Change, ...]]:
         """Take a scan. `began`, `ended`: highest accepted request at its begin and end; `ended` None for the last scan.
 
-        `accepted_ns`: when request `ended` was accepted, by the machine's clock; None: it is not known, and nobody wrote since.
+        `accepted_ns`: when request `ended` was accepted, by the machine's clock; None: not known, so nothing lies before it.
 
         An incomplete scan proves no absence: nothing counts as deleted by it, and until a scan was complete nothing counts as
         created.
@@ -59,23 +59,37 @@ class ChangeTracker:
         seen = {entry.path: entry for entry in scan.entries if entry.kind != "dir"}
         whole = scan.complete and not scan.unreadable
         changes: list[Change] = []
+        folders = {entry.path: entry.ctime_ns for entry in scan.entries if entry.kind == "dir"}
         known = {path: Known(entry, began) for path, entry in seen.items()}
         for path, entry in seen.items():
             before = self.known.get(path)
             if before is None:
                 if self.absent_since is not None:
-                    changes.append(Change(path, "created", self.absent_since, _before(entry, ended, accepted_ns), entry))
+                    changes.append(Change(path, "created", self.absent_since, _before(entry.ctime_ns, ended, accepted_ns), entry))
             elif _differs(before.entry, entry):
-                changes.append(Change(path, "modified", before.turn, _before(entry, ended, accepted_ns), entry))
+                changes.append(Change(path, "modified", before.turn, _before(entry.ctime_ns, ended, accepted_ns), entry))
         for path, before in self.known.items():
             if path in seen:
                 continue
             if whole:
-                changes.append(Change(path, "deleted", before.turn, ended, None))
+                changed = folders.get(path.rpartition("/")[0])
+                changes.append(Change(path, "deleted", before.turn, _before(changed, ended, accepted_ns), None))
             else:
                 known[path] = before
         absent_since = began if whole else self.absent_since
         return ChangeTracker(MappingProxyType(known), absent_since), tuple(sorted(changes, key=lambda change: change.path))
+
+    def doubtful(self, scan: ScanResult) -> tuple[str, ...]:
+        """Files too large to be compared whose inode changed though their size and time did not: written, or not."""
+        return tuple(
+            entry.path
+            for entry in scan.entries
+            if entry.kind == "file"
+            and entry.sha256 is None
+            and (before := self.known.get(entry.path)) is not None
+            and not _differs(before.entry, entry)
+            and before.entry.ctime_ns != entry.ctime_ns
+        )
 
     def rebased(self, scan: ScanResult, path: str, *, began: int) -> ChangeTracker:
         """Take the state of one path as given: someone else than the agent changed it."""
@@ -85,8 +99,9 @@ class ChangeTracker:
         return ChangeTracker(MappingProxyType(known), self.absent_since)
 
 
-def _before(entry: ScanEntry, ended: int | None, accepted_ns: int | None) -> int | None:
-    if ended is None or accepted_ns is None or entry.ctime_ns + TICK_NS < accepted_ns:
+def _before(changed_ns: int | None, ended: int | None, accepted_ns: int | None) -> int | None:
+    """The request that a change lies before. `changed_ns`: when the kernel says it happened at the latest, if it says so."""
+    if ended is None or (changed_ns is not None and accepted_ns is not None and changed_ns + TICK_NS < accepted_ns):
         return ended
     return ended + 1
 

@@ -98,6 +98,7 @@ class ChangeWatch:
         ended = None if last else self._sink.turn
         accepted = self._accepted[1] if ended == self._accepted[0] else None
         tracker, changes = self._tracker.step(scan, began=began, ended=ended, accepted_ns=accepted)
+        doubtful = self._tracker.doubtful(scan)
         contents = await self._contents(changes)
         # No pause from here: a cancelled scan leaves the state as it was, and the next one finds the same changes.
         self._tracker, self._scanned = tracker, began
@@ -107,6 +108,9 @@ class ChangeWatch:
         if not scan.complete:
             self._gap(scan, "only the paths named outright were looked at" if self._listed else "not all paths were looked at")
         self._note_unreadable(scan)
+        if doubtful:
+            reason = f"too large to be compared, and perhaps written: {'; '.join(doubtful[:5])}"
+            self._sink.emit("session", RecordGap(record="file", count=len(doubtful), reason=reason[:1000]))
         for change in changes:
             self._record(change, contents.get(change.path))
 

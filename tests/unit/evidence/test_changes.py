@@ -61,14 +61,16 @@ STEPS = [
 
 @pytest.mark.parametrize(("name", "seen", "want"), STEPS, ids=[row[0] for row in STEPS])
 def test_one_step(name: str, seen: ScanResult, want: list[tuple[str, str]]) -> None:
-    _, changes = START.step(seen, began=3, ended=3)
+    _, changes = START.step(seen, began=3, ended=3, accepted_ns=10**12)
     assert [(change.path, change.how) for change in changes] == want
-    assert {(change.after_turn, change.before_turn) for change in changes} <= {(0, 3)}
+    for change in changes:
+        assert (change.after_turn, change.before_turn) == (0, 3 if change.entry is not None else 4)
 
 
 def test_windows_follow_the_scan_that_last_saw_the_path() -> None:
     missed = START.step(scan(A, complete=False), began=4, ended=4)[0]
-    later, changes = missed.step(scan(entry("/a", "x"), entry("/b", "x"), entry("/c")), began=6, ended=7)
+    now = scan(entry("/a", "x"), entry("/b", "x"), entry("/c"))
+    later, changes = missed.step(now, began=6, ended=7, accepted_ns=10**12)
     assert [(c.path, c.after_turn, c.before_turn) for c in changes] == [("/a", 4, 7), ("/b", 0, 7), ("/c", 0, 7)]
     _, last = later.step(scan(), began=9, ended=None)
     assert [(c.path, c.how, c.after_turn, c.before_turn) for c in last] == [(p, "deleted", 6, None) for p in ("/a", "/b", "/c")]
@@ -118,7 +120,7 @@ WINDOWS = [
     ("written while the model was thinking", 3, 1000, 1200, 4),
     ("too close to tell: the wider one", 3, 1000, 995, 4),
     ("after the last request", None, 1000, 1200, None),
-    ("the moment of the request is not known", 3, None, 1200, 3),
+    ("the moment of the request is not known", 3, None, 1200, 4),
 ]
 
 
@@ -130,6 +132,49 @@ def test_a_background_write_lies_before_the_next_request(
     accepted_ns = None if accepted is None else accepted * 10**6
     _, (change,) = START.step(seen, began=3, ended=ended, accepted_ns=accepted_ns)
     assert (change.after_turn, change.before_turn) == (0, before)
+
+
+DELETIONS = [
+    # name, when the folder changed (ms; None: it was not looked at), before
+    ("by the agent before its request", 900, 3),
+    ("while the model was thinking", 1200, 4),
+    ("its folder is not watched: the wider one", None, 4),
+]
+
+
+@pytest.mark.parametrize(("name", "changed", "before"), DELETIONS, ids=[row[0] for row in DELETIONS])
+def test_a_deletion_is_as_old_as_its_folder_says(name: str, changed: int | None, before: int) -> None:
+    held = entry("/d/x")
+    start = ChangeTracker().step(scan(held), began=1, ended=1)[0]
+    folder = [] if changed is None else [replace(entry("/d", kind="dir"), ctime_ns=changed * 10**6)]
+    _, (change,) = start.step(scan(*folder), began=3, ended=3, accepted_ns=1000 * 10**6)
+    assert (change.how, change.after_turn, change.before_turn) == ("deleted", 1, before)
+
+
+def test_a_deletion_after_the_last_scan_of_a_turn_has_a_window_of_its_own() -> None:
+    """As at a yield: the file was there when request 3 had been accepted."""
+    seen = START.step(scan(A, B), began=3, ended=3, accepted_ns=1000 * 10**6)[0]
+    _, (change,) = seen.step(scan(A), began=3, ended=3, accepted_ns=1000 * 10**6)
+    assert (change.path, change.after_turn, change.before_turn) == ("/b", 3, 4)
+
+
+LARGE = replace(entry("/a", "one", sha=False, mtime=5), ctime_ns=10)
+DOUBTFUL = [
+    # name, what it is now, changes, doubts
+    ("written, its time put back", replace(LARGE, ctime_ns=20), [], ["/a"]),
+    ("its mode changed, and perhaps more", replace(LARGE, ctime_ns=20, mode=0o600), [], ["/a"]),
+    ("nothing", LARGE, [], []),
+    ("written", replace(LARGE, ctime_ns=20, mtime_ns=6), ["/a"], []),
+]
+
+
+@pytest.mark.parametrize(("name", "now", "changed", "doubts"), DOUBTFUL, ids=[row[0] for row in DOUBTFUL])
+def test_a_large_file_that_may_have_been_written_is_a_doubt(
+    name: str, now: ScanEntry, changed: list[str], doubts: list[str]
+) -> None:
+    start = ChangeTracker().step(scan(LARGE), began=1, ended=1)[0]
+    assert list(start.doubtful(scan(now))) == doubts
+    assert [change.path for change in start.step(scan(now), began=2, ended=2)[1]] == changed
 
 
 # ------------------------------------------------------------------------------------------------------------- the scans
@@ -185,6 +230,22 @@ async def test_changes_become_events_with_content(book: tuple[LedgerWriter, list
     assert blob.read_bytes() == b"two"
     assert told == ["/a", "/b"]
     ledger.close()
+
+
+async def test_a_doubt_is_a_gap(book: tuple[LedgerWriter, list[Event]]) -> None:
+    ledger, events = book
+
+    class Large(Disk):
+        async def scan(self, globs: Any, *, budget: float) -> ScanResult:
+            self.scans += 1
+            return scan(replace(LARGE, ctime_ns=self.scans))
+
+    watch = ChangeWatch(Large(), ledger, ["/*"])  # type: ignore[arg-type]
+    await watch.start()
+    ledger.turn = 1
+    await watch.on_turn(1)
+    assert [(event.kind, event.data["record"]) for event in events] == [("record_gap", "file")]
+    assert "/a" in events[0].data["reason"]
 
 
 async def test_content_that_changed_after_the_scan_is_left_out(book: tuple[LedgerWriter, list[Event]]) -> None:
