@@ -27,6 +27,8 @@ CLIENT_SECONDS = 30.0
 START_SECONDS = 60.0
 PROMPT_LOOKS = 60  # until the shell, which may have no prompt, is taken to be there; the release waits for its recording
 _OWN_VARIABLES = ("LOCPATH", "TERMINFO")
+_LOADERS_VARIABLES = ("LD_", "GLIBC_TUNABLES")
+"""Beginnings of what the loader obeys. An image may set it for its own programs; the toolkit's tmux must not follow."""
 _SEND = f"tmux send-keys -t {SESSION} --"
 _GRACE = 0.2  # seconds a command has to end after C-c
 _STEP = 0.1
@@ -69,7 +71,8 @@ class Tmux:
     def __init__(self, runner: RunnerPort, place: Place) -> None:
         self._runner = runner
         self._place = place
-        self._env = {**place.env, "LOCPATH": f"{place.toolkit}/lib/locale", "TERMINFO": f"{place.toolkit}/share/terminfo"}
+        kept = {name: value for name, value in place.env.items() if not name.startswith(_LOADERS_VARIABLES)}
+        self._env = {**kept, "LOCPATH": f"{place.toolkit}/lib/locale", "TERMINFO": f"{place.toolkit}/share/terminfo"}
         self._pastes = 0
         self.server: RemoteProcess | None = None
 
@@ -118,7 +121,7 @@ class Tmux:
             if number:
                 await self._call("send-keys", "-t", SESSION, "--", "C-@")  # an argument cannot hold it
             if part and "\0" in keys:  # characters, also where they look like a key's name or end a command
-                await self._call("send-keys", "-t", SESSION, "-l", "--", f"{part[:-1]}\\;" if part.endswith(";") else part)
+                await self._call("send-keys", "-t", SESSION, "-l", "--", _argument(part))
             elif part:
                 await self._call("send-keys", "-t", SESSION, "--", part)
 
@@ -177,9 +180,10 @@ class Tmux:
         await self._runner.put_tree(parent, source)
 
     async def _open_session(self, server: RemoteProcess) -> None:
-        hidden = [word for name in _OWN_VARIABLES for word in self._reset(name)]
+        others = [name for name in self._place.env if name.startswith(_LOADERS_VARIABLES)]
+        images = [word for name in (*_OWN_VARIABLES, *others) for word in self._reset(name)]
         line = [
-            *hidden, *("new-session", "-d", "-x", str(WIDTH), "-y", str(HEIGHT), "-s", SESSION, "-c", self._place.cwd),
+            *images, *("new-session", "-d", "-x", str(WIDTH), "-y", str(HEIGHT), "-s", SESSION, "-c", self._place.cwd),
             *(*self._place.shell, ";"),
             *("set-option", "-g", "history-limit", str(HISTORY_LIMIT)),
         ]  # fmt: skip
@@ -197,7 +201,7 @@ class Tmux:
     def _reset(self, name: str) -> list[str]:
         """The shell has the image's own value of what the server needs for itself."""
         if name in self._place.env:
-            return ["set-environment", "-g", name, self._place.env[name], ";"]
+            return ["set-environment", "-g", "--", name, _argument(self._place.env[name]), ";"]
         return ["set-environment", "-gu", name, ";"]
 
     async def _client(self, *arguments: str, input: bytes = b"") -> Completed:
@@ -265,6 +269,11 @@ def _family(table: Sequence[ProcInfo], group: int) -> list[ProcInfo]:
         found |= more
         grown = bool(more)
     return list(found.values())
+
+
+def _argument(text: str) -> str:
+    """As tmux takes it: a semicolon at the end of an argument would end the command."""
+    return f"{text[:-1]}\\;" if text.endswith(";") else text
 
 
 def _text(raw: bytes) -> str:

@@ -94,10 +94,13 @@ async def empty(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
         await cleanup.aclose()
 
 
+LOADERS = {"LD_PRELOAD": "/its/own.so;", "LD_DEBUG": "all", "GLIBC_TUNABLES": "glibc.malloc.check=3"}
+
+
 def a_spec(client: RunnerClient, **more: Any) -> AgentSpec:
     return AgentSpec(
         mode="EXEC", version="0.26.0", model="m", base_url="http://127.0.0.1:1/v1", token="t", workdir="/work",
-        environ={"PATH": "/bin", "LOCPATH": "/its/own"}, home="/", libc=client.hello.libc, **more,
+        environ={"PATH": "/bin", "LOCPATH": "/its/own", **LOADERS}, home="/", libc=client.hello.libc, **more,
     )  # fmt: skip
 
 
@@ -120,6 +123,11 @@ async def test_a_terminal_where_there_is_nothing(empty: Callable[..., Any], shel
     assert "LOCPATH=/its/own" in seen
     assert "TERMINFO" not in seen
     assert "SHELL=/bin/sh" in seen
+    server, *_ = [proc.pid for proc in await client.procs() if proc.argv[-1:] == ("-D",)]
+    toolkits = await client.get_file(f"/proc/{server}/environ") if uid is None else b""  # another's is not to be seen
+    for name, value in LOADERS.items():  # the image's programs have them, the toolkit's terminal does not
+        assert f"{name}={value}\n" in seen
+        assert name.encode() not in toolkits
     assert {proc.uid for proc in await client.procs()} == {uid or 0}
     await tmux.end(5)
 
