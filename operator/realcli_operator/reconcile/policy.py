@@ -17,6 +17,8 @@ class Policy:
     """The rest of a pod may outlive its session for this long, then the pod is deleted."""
     readiness_grace: float = 30.0
     """A running session may be not ready for this long before it counts as waiting for storage."""
+    busy_grace: float = 300.0
+    """The same while the agent's container still runs: then a busy node that cannot be asked is likelier."""
     node_lost_grace: float = 600.0
     """A pod may be terminating for this long beyond its own grace; then its node is taken for lost."""
     max_backoff: float = 600.0

@@ -119,15 +119,14 @@ class _Step:
         if pod is None:
             if name not in self.facts.absent:
                 return TrialPlan(requeue_after=1.0)
-            message = f"pod {name} is gone and left no message"
             status = storage_back(status, self.now, self.generation)
-            return self._verify(work_ended(status, status.work_end or "PodLost", status.message or message), None)
-        limits = self.facts.sweep.limits
-        seen = storage_seen(status, pod, limits, self.now, self.generation, self.policy)
+            message = status.message or f"pod {name} is gone and left no message"
+            return self._verify(work_ended(status, status.work_end or "PodLost", message), None)
+        seen = storage_seen(status, pod, self.facts.sweep.limits, self.now, self.generation, self.policy)
         if pod.finished:
             return self._work_done(placed(seen.status, pod), pod)
         plan = self._unfinished(seen.status, pod)
-        return replace(plan, requeue_after=earliest(plan.requeue_after, seen.again))
+        return replace(plan, requeue_after=earliest(plan.requeue_after, seen.again), events=(*plan.events, *seen.events))
 
     def _work_done(self, status: TrialStatus, pod: PodView) -> TrialPlan:
         message = work_message(pod)

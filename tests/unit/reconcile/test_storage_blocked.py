@@ -51,8 +51,18 @@ def test_it_is_told_with_what_to_do(a: Any) -> None:
 
 
 def test_it_is_told_once_and_the_trial_goes_on_waiting(a: Any) -> None:
+    (note,) = decide(a, a.status(), waiting(a)).events
+    assert (note.type, note.reason) == ("Warning", "StorageBlocked")
+    assert "realcli ledger recover" in note.message
     again = decide(a, blocked(a), waiting(a))
     assert again == TrialPlan()
+
+
+def test_a_node_too_busy_to_be_asked_is_no_storage_that_is_away(a: Any) -> None:
+    """Before it waits the session lets the agent's container end; a probe that times out meanwhile says nothing of storage."""
+    for ago, told in ((60, False), (299, False), (301, True)):
+        plan = decide(a, a.status(), waiting(a, ago, agent="running"))
+        assert (condition(plan, a.status()) is not None) is told
 
 
 @pytest.mark.parametrize(
@@ -63,7 +73,7 @@ def test_it_is_told_once_and_the_trial_goes_on_waiting(a: Any) -> None:
 def test_what_is_no_waiting_for_storage(a: Any, session: dict[str, Any], ago: float) -> None:
     if session.get("started_at"):
         session = {"started_at": a.ago(3)}
-    pod = waiting(a, ago, agent="running", **session)
+    pod = waiting(a, ago, **session)
     plan = decide(a, a.status(), pod)
     assert condition(plan, a.status()) is None
     if "state" not in session:
