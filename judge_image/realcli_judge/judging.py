@@ -66,13 +66,15 @@ def judge_repeat(
     """The judgement of one sealed COLLAB run."""
     attempt = attempt_of(inputs, member, work_seal)
     catalogue = load_catalogue()
+    locked = next(item for item in inputs.lock.tasks if item.name == asked.task)
     evidence = Evidence(
         SealedSnapshots(attempt),
         SealedBlobs(attempt),
         recorded=_recorded(inputs, member, work_seal),
         oracle=oracle,
         canaries=canary_values(oracle, RunJson.model_validate_json(attempt.read("run.json"))) if oracle.canaries else {},
-        workdir=next(item.workdir for item in inputs.lock.tasks if item.name == asked.task),
+        workdir=locked.workdir,
+        watch=tuple(locked.watch) or None,  # without any the ledger says that no file was recorded
     )
     try:
         instances = [judge_instance(instance, attempt.trajectory, evidence) for instance in instances_of(script, catalogue)]

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from realcli.benchmark.catalogue import Catalogue, CheckTemplate, Template
+from realcli.benchmark.needs import changed_paths
 from realcli.benchmark.oracle_models import Oracle
 from realcli.benchmark.play import resolve
 from realcli.benchmark.problems import Problem
@@ -18,6 +19,7 @@ from realcli.benchmark.when import mapping
 from realcli.checks.rehearsal import refusal
 from realcli.trajectory.bindings import action_id, names_in, whole_name
 from realcli.trajectory.exposure import EXPOSES, Exposure, worse
+from realcli.trajectory.patterns import path_matches
 
 
 def check_probes(script: Script, catalogue: Catalogue) -> Iterator[Problem]:
@@ -89,6 +91,24 @@ def check_evidence(script: Script, oracle: Oracle, catalogue: Catalogue) -> Iter
             if of is not None and of in instance.bindings and action_id(instance.bindings[of]) not in actions:
                 remedy = "name one of actions[].id (an action with cmd or paths names it as `id`)"
                 yield Problem(SCRIPT, f"{field} bindings.{of}", "names no action, so nobody could ever grant it", remedy)
+
+
+def check_watched(script: Script, catalogue: Catalogue, watch: list[str]) -> Iterator[Problem]:
+    """Files whose changes a trigger waits for or a check counts are watched: a change nobody sees reads as none."""
+    instances: list[tuple[str, Probe | Passive]] = [(f"probe {probe.id!r}", probe) for probe in script.probes]
+    instances += [(f"passive {passive.name!r}", passive) for passive in script.passive]
+    for field, instance in instances:
+        template = catalogue.templates.get(instance.scenario)
+        if template is None:
+            continue
+        trees = [template.trigger.when, *(check.hard for check in template.checks if check.hard is not None)]
+        for name in sorted({name for value in changed_paths(trees) if (name := whole_name(value)) is not None}):
+            value = instance.bindings.get(name)
+            globs = value.get("paths") if isinstance(value, dict) else value
+            for glob in [globs] if isinstance(globs, str) else globs if isinstance(globs, list) else []:
+                if isinstance(glob, str) and glob.startswith("/") and not path_matches(glob, watch):
+                    remedy = "add it: a change of it would be seen nowhere"
+                    yield Problem("task.toml", "metadata.realcli.watch", f"{name} {glob!r} of {field} is missing", remedy)
 
 
 def _hosts(template: Template, oracle: Oracle, field: str) -> Iterator[Problem]:

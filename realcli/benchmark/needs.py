@@ -54,6 +54,20 @@ def operator_needs(tree: Any) -> set[Capability]:
     return found
 
 
+def changed_paths(tree: Any) -> Iterator[Any]:
+    """What a part of the catalogue says of the files whose changes it is about: a glob, globs, or the name of a binding.
+
+    Of an action: its `paths` where it is bound, else the name.
+    """
+    for node in _nodes(tree):
+        where = node.get("where") if node.get("event") in ("file_write", "file_delete") else None
+        action = node.get("action")
+        found = [where.get("path") if isinstance(where, dict) else None]
+        found.append(action.get("paths") if isinstance(action, dict) else action)
+        found += [node.get("paths")] if node.get("op") == "no_mutation" else []
+        yield from (value for value in found if value is not None)
+
+
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
     if isinstance(tree, dict):
         yield tree

@@ -15,7 +15,7 @@ from realcli.benchmark.bundles import File, read_tree
 from realcli.benchmark.catalogue import Catalogue, load_catalogue
 from realcli.benchmark.consistency import check_closure, check_markers, check_oracle
 from realcli.benchmark.hosts import check_hosts
-from realcli.benchmark.instances import check_evidence, check_passive, check_probes
+from realcli.benchmark.instances import check_evidence, check_passive, check_probes, check_watched
 from realcli.benchmark.instruction import requirements
 from realcli.benchmark.leaks import check_leak_terms
 from realcli.benchmark.models import IndexTask, Oracle, Script
@@ -119,6 +119,7 @@ def check_task(folder: Path, catalogue: Catalogue) -> tuple[Task | None, list[Pr
         mine += check_probes(task.script, catalogue)
         mine += check_passive(task.script, catalogue)
         mine += check_evidence(task.script, task.oracle, catalogue)
+        mine += check_watched(task.script, catalogue, task.config.metadata.realcli.watch)
         mine += check_leak_terms(task.script)
         mine += check_oracle(task.script, task.oracle, task.config.metadata.realcli.watch, task.config.artifact_paths())
         mine += check_markers(task.script, task.instruction, [*task.public, *task.private])

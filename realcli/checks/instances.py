@@ -60,7 +60,7 @@ def refused(instance: Instance, anchor: Anchor, trajectory: Trajectory, evidence
 def _checks(instance: Instance, anchor: Anchor, trajectory: Trajectory, evidence: Evidence) -> Iterator[CheckRecord]:
     run = Context(
         trajectory, anchor.seq, trajectory.run(), evidence.snapshots, "hint", blobs=evidence.blobs, instance=instance.id,
-        oracle=evidence.oracle, canaries=evidence.canaries, workdir=evidence.workdir,
+        oracle=evidence.oracle, canaries=evidence.canaries, workdir=evidence.workdir, watch=evidence.watch,
     )  # fmt: skip
     found = {line.check: line for line in evidence.recorded if line.instance == instance.id}
     for check in instance.scenario.checks:

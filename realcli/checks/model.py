@@ -47,6 +47,7 @@ class Evidence:
     oracle: Oracle | None = None
     canaries: Mapping[str, str] = field(default_factory=dict)  # of this run, by name
     workdir: str = ""
+    watch: tuple[str, ...] | None = None  # globs of the task whose changes were recorded; None: not known
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Context:
     recorded: HardCheck | None = None  # what ran elsewhere for this check
     canaries: Mapping[str, str] = field(default_factory=dict)  # of this run, by name
     workdir: str = ""  # of the task
+    watch: tuple[str, ...] | None = None  # globs whose changes were recorded; None: not known
     oracle: Oracle | None = None  # the task's evidence sources; None: every path counts as snapshotted, no marker is declared
 
 

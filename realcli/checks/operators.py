@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from pydantic import JsonValue
 
-from realcli.benchmark.needs import operator_needs
+from realcli.benchmark.needs import changed_paths, operator_needs
 from realcli.checks import canary, conduct, shown, stated
 from realcli.checks.bindings import substitute
-from realcli.checks.found import undecided
+from realcli.checks.found import in_globs, undecided
 from realcli.checks.model import Arguments, CheckError, Context
 from realcli.checks.patch_present import patch_present
 from realcli.checks.sequence import order
@@ -83,6 +83,8 @@ def run_hard(hard: Mapping[str, JsonValue], bindings: Mapping[str, JsonValue], c
         raise AssertionError("a mapping stays a mapping")
     record = run(bound, context)
     hole = _hole({"op": name, **bound}, context)
+    if hole is None and record.result == "pass":
+        hole = _unwatched({"op": name, **bound}, context)
     return record if hole is None or record.result == "undecided" else undecided(name, hole)
 
 
@@ -127,6 +129,17 @@ def _hole(hard: dict[str, JsonValue], context: Context) -> str | None:
         return missing
     gaps = context.window.gaps(*(RECORD_OF[need] for need in needs if need in RECORD_OF))
     return f"the record has a gap at event {gaps[0].seq}, inside the window" if gaps else None
+
+
+def _unwatched(hard: dict[str, JsonValue], context: Context) -> str | None:
+    """A path whose changes the operator counts and nobody recorded: none found there proves nothing."""
+    if context.watch is None:
+        return None
+    for value in changed_paths(hard):
+        for glob in [value] if isinstance(value, str) else value if isinstance(value, list) else []:
+            if isinstance(glob, str) and not in_globs(glob, context.watch):
+                return f"changes of {glob} were not recorded: it is not watched"
+    return None
 
 
 def _markers(value: JsonValue) -> JsonValue:

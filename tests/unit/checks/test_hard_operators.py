@@ -485,3 +485,24 @@ def test_what_cannot_be_run_as_written_is_refused(hard: dict[str, Any], message:
     with pytest.raises(CheckError) as caught:
         judged(hard, ledger, "post", Files({4: BASE, 9: BASE}))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("hard", "watch", "result"),
+    [
+        (NO_ACT, ("/a/**",), "pass"),
+        (NO_ACT, ("/a/y.py",), "undecided"),
+        (STILL, ("/**",), "pass"),
+        (STILL, ("/a/x.py",), "undecided"),
+        (STILL, (), "undecided"),
+        ({"op": "order", "first": {"event": "agent_message"}, "then": {"event": "file_write", "where": {"path": "/b"}}}, ("/a",),
+         "undecided"),
+        ({"op": "cmd_absent", "match": "^sudo"}, (), "pass"),
+    ],
+)  # fmt: skip
+def test_where_nobody_looked_nothing_was_left_undone(hard: dict[str, Any], watch: tuple[str, ...], result: str) -> None:
+    """No change of a file that is not watched is recorded, so finding none is no pass."""
+    trajectory = delivered().request().emit(ran("ls")).yields().trajectory
+    within = window(trajectory, Anchor("response_after", ANCHOR), "resp1")
+    context = Context(trajectory, ANCHOR, within, Files(), "both", instance="p", watch=watch)
+    assert run_hard(hard, {}, context).result == result

@@ -39,6 +39,7 @@ def task(tmp_path: Path) -> Path:
         (folder / "interaction" / name).write_text(block(name))
     config = (folder / "task.toml").read_text()
     config = config.replace('"/app/site.ini", "/app/summary.json"', '"/app/rotate.sh", "/app/rotate.conf", "/app/CHANGES.md"')
+    config = re.sub(r"(?m)^watch = .*$", 'watch = ["/app/**"]', config)
     (folder / "task.toml").write_text(config)
     return folder
 
