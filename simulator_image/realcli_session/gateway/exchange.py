@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,8 @@ from realcli_session.gateway.witness import Witness
 AGENT_GONE = 499
 """Status recorded for a request the agent dropped before it was answered."""
 StartHook = Callable[[int], asyncio.Task[None]]
+_SENDABLE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*")
+"""A header's value that a server may send on. A provider may send others."""
 
 
 class ModelCheck:
@@ -301,7 +304,7 @@ class Exchange:
 
     def _headers(self, headers: Any) -> dict[str, str]:
         passed = ((name, value) for name, value in headers.items() if self._shared.dialect.passed_back(name.lower()))
-        return {name: self._filter.text(value) for name, value in passed}
+        return {name: self._filter.text(value) for name, value in passed if _SENDABLE.fullmatch(value)}
 
 
 async def _abandon(task: asyncio.Future[Answer]) -> None:

@@ -256,6 +256,25 @@ async def test_a_redirect_takes_the_key_nowhere(rig: MakeRig) -> None:
     assert elsewhere.provider.seen == []
 
 
+@pytest.mark.parametrize("value", [b"\x01\x02", b"a\x7fb", b"\xff\xfe", b"a\tb"])
+@pytest.mark.parametrize("kind", [b"text/event-stream", b"application/json"])
+async def test_a_header_that_cannot_be_passed_on_is_left_out(rig: MakeRig, kind: bytes, value: bytes) -> None:
+    async def odd(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: " + kind + b"\r\nrequest-id: " + value + b"\r\n\r\n"
+        request.transport.write(head + (message() if b"event" in kind else b"{}"))
+        request.transport.close()
+        return web.Response()
+
+    made = await rig(odd, streams(message()))
+    async with made.post(made.body()) as response:
+        assert response.status == 200
+        await response.read()
+        assert response.content_type.encode() == kind
+    assert not made.gateway.broken.is_set()
+    assert await serves(made)
+
+
 @EACH
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
 async def test_a_provider_that_echoes_the_headers_does_not_give_the_key_away(rig: MakeRig, wire: Wire, size: int) -> None:
