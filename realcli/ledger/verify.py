@@ -180,6 +180,11 @@ def _place(seal: WorkSeal, root: str) -> Iterator[Finding]:
         here = (int(parts[-2]), parts[-1])
         if here != (trial.ordinal, f"attempt-{trial.attempt}"):
             yield Finding(Kind.SWAPPED, root, f"it holds trial {trial.ordinal}, attempt {trial.attempt}")
+    if len(parts) >= 6 and (parts[-6], parts[-3]) == ("sweeps", "trials"):
+        folder = f"{trial.sweep}-{trial.sweep_uid.replace('-', '')[:8]}"
+        if (parts[-5], parts[-4]) != (trial.namespace, folder):
+            told = f"it holds a trial of sweep {trial.sweep} in namespace {trial.namespace}, whose folder is {folder}"
+            yield Finding(Kind.SWAPPED, root, told)
 
 
 def _verify_seal(reader: Reader, folder: str, work: WorkSeal, work_digest: str) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ import re
 from typing import Final, NamedTuple
 
 _POD: Final = re.compile(r"-a(?P<attempt>[0-9]+)(?:-v(?P<verify>[0-9]+))?$")
-_JUDGE: Final = re.compile(r"-j(?P<group>[0-9]{4,})$")
 
 
 class PodNumbers(NamedTuple):
@@ -40,12 +39,6 @@ def plan_job(sweep: str) -> str:
 def judge_job(sweep: str, group: int) -> str:
     """`<sweep>-j<group>`."""
     return f"{sweep}-j{group:04d}"
-
-
-def judged_group(sweep: str, job: str) -> int | None:
-    """The group of a judge Job's name; None if it is another Job."""
-    match = _JUDGE.fullmatch(job.removeprefix(sweep)) if job.startswith(sweep) else None
-    return int(match["group"]) if match else None
 
 
 def report_job(sweep: str) -> str:

@@ -230,6 +230,24 @@ def test_attempts_exchanged_are_swapped(tmp_path: Path) -> None:
     assert [finding.kind for finding in check(first).findings] == [Kind.SWAPPED]
 
 
+@pytest.mark.parametrize(
+    ("place", "what"),
+    [
+        ("p/sweeps/n/s-u", None),
+        ("sweeps/m/s-u", "of sweep s in namespace n"),
+        ("sweeps/n/t-u", "sweep s"),
+        ("sweeps/n/s-v", "s-u"),
+    ],
+)
+def test_the_same_attempt_of_another_sweep_is_swapped(attempt: Path, tmp_path: Path, place: str, what: str | None) -> None:
+    """Ordinals and attempts of two sweeps are the same numbers: only the folder says which sweep it is."""
+    shutil.copytree(attempt, tmp_path / place / "trials/00003/attempt-1")
+    root = f"{place}/trials/00003/attempt-1"
+    findings = verify_attempt(StoreReader(LocalStore(tmp_path), root), root).findings
+    assert [finding.kind for finding in findings] == ([] if what is None else [Kind.SWAPPED])
+    assert what is None or what in findings[0].what
+
+
 def test_a_ledger_of_another_attempt_under_a_recomputed_seal_is_swapped(tmp_path: Path) -> None:
     first = seal_attempt(tmp_path / "store", tmp_path / "a", 3)
     second = seal_attempt(tmp_path / "store", tmp_path / "b", 4)
