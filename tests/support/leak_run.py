@@ -67,7 +67,8 @@ class LeakingEndpoint:
         if self.style is not None and self.half is not None:
             text = models.second_half(self.half) + " " + text
         elif self.style is not None and self.secret is not None:
-            text = f"{text} {models.STYLES[self.style](self.rng, self.secret)}"
+            hint = models.STYLES[self.style](self.rng, self.secret)
+            text = models.woven(text, hint) if self.style == models.WOVEN else f"{text} {hint}"
             leaks = self.style != models.SPLIT  # the first half says nothing yet
         self.leaked.append(leaks)
         self.texts.append(text)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import leak_run
-from tests.support.leaking_models import STYLES
+from tests.support.leaking_models import STYLES, WOVEN
 
 PAGE = Path(__file__).parents[3] / "docs" / "simulator.md"
-UNSEEN = "a hint without any of the words"
+UNSEEN = WOVEN
 
 
 def documented() -> dict[str, float]:

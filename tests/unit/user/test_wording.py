@@ -184,9 +184,10 @@ CONTEXT = Context(
     withheld=Withheld(terms=(("lantern",), ("4711",), ("mirror", "7")), words=frozenset(("lighthouse", "backups"))),
 )
 PASS = [
+    "Hello again! One more thing, please: set `keep` in `/app/a.conf` to `14`, not more. Thanks, take care.",
     "Please set `keep` in `/app/a.conf` to `14`, not more.",
     "Now then: in `/app/a.conf`, `keep` has to be `14`, and not more than that.",
-    "You wrote 12 rows into report.csv, fine. Set `keep` in `/app/a.conf` to `14`, not more. Port 8080 stays.",
+    "You wrote 12 rows into report.csv, fine, but set `keep` in `/app/a.conf` to `14`, not more. I still use port 8080.",
 ]
 OBJECT = {
     "leak": ["It is the lantern.", "l a n t e r n", "forty-seven eleven", "bGFudGVybg==", "nretnal", "tern it is", "mirror 7"],
@@ -205,6 +206,11 @@ OBJECT = {
     "invisible": ["k\u200beep", "kеep", "a\x07"],
     "language": ["Bitte das und nicht die andere Datei.", "Il faut le mettre dans le fichier."],
     "question": ["Would you set it?"],
+    "beyond": [
+        "Later it gets a colour. " + CANONICAL,
+        CANONICAL + " A large figure is still to come.",
+        "Your report has the rows.",
+    ],
 }
 
 

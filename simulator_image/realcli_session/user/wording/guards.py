@@ -90,6 +90,23 @@ _OTHERS = (
 )
 
 
+STEM = 5
+_PARTS = re.compile(r"(?<=[.!?])\s+|[;:\n]+|\s[-\u2013\u2014]+\s|[()]")
+_SMALL_STEMS = frozenset(
+    word[:STEM]
+    for word in _ENGLISH
+    | word_set(
+        "hi hello hey dear thanks thank okay ok well right sure yes alright great good fine nice perfect sorry oh ah "
+        "please listen look see let us me ll ve re m s d don here there next first second then also too more other "
+        "another thing things point points bit little much very really actually quite few last before forget remember mind "
+        "matter matters care take give get got need want like know think say tell said told mean moment today time day work job "
+        "he she they them their his her its these those who why because while until since though still yet after than "
+        "make sure note important wait everything anything nothing something far way by side add mention mentioned ask"
+    )
+)
+"""Words of greeting, thanks and passing on."""
+
+
 def hits(text: str, context: Context) -> list[str]:
     """Names of the guards that object; [] if none does."""
     return [name for name, guard in GUARDS.items() if guard(text, context)]
@@ -193,6 +210,25 @@ def _question(text: str, context: Context) -> bool:
     return ("?" in text) != ("?" in context.canonical)
 
 
+def _beyond(text: str, context: Context) -> bool:
+    """A sentence that shares no word with the canonical text and is more than small talk or what the user has said before.
+
+    A hint may use words of its own; and what the assistant guesses is not for the user to confirm.
+    """
+    mine = {_stem(word) for word in tokens(context.canonical)} - _SMALL_STEMS
+    free = _SMALL_STEMS | {_stem(word) for word in tokens(context.licensed)}
+    return any(
+        not said <= free and said.isdisjoint(mine)
+        for part in _PARTS.split(visible(text))
+        if (said := {_stem(word) for word in tokens(part)})
+    )
+
+
+def _stem(word: str) -> str:
+    """Enough of a word to know it again in another form."""
+    return word[:STEM]
+
+
 GUARDS: dict[str, Guard] = {
     "leak": _leak,
     "overlap": _overlap,
@@ -210,5 +246,6 @@ GUARDS: dict[str, Guard] = {
     "invisible": _invisible,
     "language": _language,
     "question": _question,
+    "beyond": _beyond,
 }
 """Every guard by its name in the ledger, in the order in which they are told."""
