@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from realcli.wire.archive import MAX_XATTRS, Member
@@ -22,9 +22,16 @@ class Delta(Snapshot):
     """One run over the whole root. Sockets and FIFOs are kept, devices skipped: nobody in a pod can make one."""
 
     def __init__(
-        self, write: Callable[[bytes], None], territory: Territory, base: Base, *, max_bytes: int, max_entries: int
+        self,
+        write: Callable[[bytes], None],
+        territory: Territory,
+        base: Base,
+        *,
+        max_bytes: int,
+        max_entries: int,
+        exclude: Sequence[bytes] = (),
     ) -> None:
-        super().__init__(write, territory, max_bytes=max_bytes, max_entries=max_entries, exclude=())
+        super().__init__(write, territory, max_bytes=max_bytes, max_entries=max_entries, exclude=exclude)
         self._base = base
         self._gone: Parts | None = None
         """Nothing of the base below this path can be there any more."""
@@ -42,7 +49,7 @@ class Delta(Snapshot):
         return MAX_NAMES
 
     def _entry(self, parent: int, parts: Parts) -> None:
-        if self._territory.holds(parts) or parts in self._territory.files:
+        if self._territory.holds(parts) or parts in self._territory.files or parts in self._exclude:
             return
         try:
             facts = os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
@@ -87,6 +94,8 @@ class Delta(Snapshot):
             if self._gone is not None and path[: len(self._gone)] == self._gone:
                 continue
             if self._territory.holds(path) or path in self._territory.files:
+                continue
+            if any(path[: len(left_out)] == left_out for left_out in self._exclude):
                 continue
             self._gone = path
             self._deleted += 1

@@ -112,7 +112,8 @@ class Jobs:
             assert isinstance(stream, Outlet)
             assert base is not None
             limits = {name: fields.integer(name) for name in ("max_bytes", "max_entries")}
-            return Delta(stream.write, self._territory, Base(base.read), **limits).take_all()
+            left_out = fields.raws("exclude")
+            return Delta(stream.write, self._territory, Base(base.read), exclude=left_out, **limits).take_all()
         if isinstance(stream, Outlet):
             return self._send(op, fields, stream)
         if op is Op.PUT_FILE:

@@ -23,6 +23,8 @@ from realcli_session.runner.port import ExitStatus, RunnerPort
 Decision = Literal["allow", "deny"]
 Permissions = Literal["Ask", "Bypass"]
 LibC = Literal["glibc", "musl", "none"]
+STATE_DIR = "/var/tmp/agent"
+"""What an agent program keeps for itself, secrets of MCP servers among it: no part of the state, and not in a verify pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class AgentSpec:
     """Reasoning effort (spec.agents[].options.effort), None: the program's default."""
     setup: OwnSetup | None = None
     program_dir: str = "/opt/realcli/agent"
-    state_dir: str = "/var/tmp/agent"
+    state_dir: str = STATE_DIR
     """The program's configuration and transcripts go here and not into HOME. The model reads this path."""
     uid: int | None = None
     gid: int | None = None

@@ -55,11 +55,16 @@ class _Sink:
         self.size += len(data)
 
 
-async def archive(runner: RunnerPort, paths: Sequence[str], path: Path, *, max_bytes: int, max_entries: int) -> Archive:
-    """Snapshot `paths` of the container into the tar.zst `path`. Raises StateTooLarge and what else a runner raises."""
+async def archive(
+    runner: RunnerPort, paths: Sequence[str], path: Path, *, max_bytes: int, max_entries: int, exclude: Sequence[str] = ()
+) -> Archive:
+    """Snapshot `paths` of the container into the tar.zst `path`, without what lies below `exclude`.
+
+    Raises StateTooLarge and what else a runner raises.
+    """
     sink = _Sink(path)
     try:
-        report = await runner.snapshot(paths, sink, max_bytes=max_bytes, max_entries=max_entries)
+        report = await runner.snapshot(paths, sink, max_bytes=max_bytes, max_entries=max_entries, exclude=exclude)
         digest = sink.close()
     except BaseException:
         sink.abandon()
@@ -79,11 +84,16 @@ async def baseline(runner: RunnerPort, path: Path) -> int:
     return entries
 
 
-async def archive_delta(runner: RunnerPort, base: Path, path: Path, *, max_bytes: int, max_entries: int) -> Archive:
-    """What became of the root since `baseline`, as the tar.zst `path`. Raises StateTooLarge and what else a runner raises."""
+async def archive_delta(
+    runner: RunnerPort, base: Path, path: Path, *, max_bytes: int, max_entries: int, exclude: Sequence[str] = ()
+) -> Archive:
+    """What became of the root since `baseline`, without `exclude`, as the tar.zst `path`.
+
+    Raises StateTooLarge and what else a runner raises.
+    """
     sink = _Sink(path)
     try:
-        report = await runner.delta(unarchive(base), sink, max_bytes=max_bytes, max_entries=max_entries)
+        report = await runner.delta(unarchive(base), sink, max_bytes=max_bytes, max_entries=max_entries, exclude=exclude)
         digest = sink.close()
     except BaseException:
         sink.abandon()

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 from realcli.api.outcomes import is_valid
 from realcli.ledger.events import Limit, PhaseChange, Quiesce, StateStored
+from realcli_session.agents.port import STATE_DIR
 from realcli_session.evidence.protected import SECONDS
 from realcli_session.phases.archive import archive, archive_delta
 from realcli_session.phases.attempt import Attempt, Happening, need
@@ -118,9 +119,9 @@ async def _store_state(attempt: Attempt) -> None:
     runner, limits = need(attempt.runner), {"max_bytes": STATE_BYTES, "max_entries": STATE_ENTRIES}
     async with asyncio.timeout(STATE_SECONDS):
         if attempt.trial.task.trust == "system":
-            made = await archive_delta(runner, attempt.baseline, target, **limits)
+            made = await archive_delta(runner, attempt.baseline, target, exclude=[STATE_DIR], **limits)
         else:
-            made = await archive(runner, attempt.trial.task.artifacts, target, **limits)
+            made = await archive(runner, attempt.trial.task.artifacts, target, exclude=[STATE_DIR], **limits)
     attempt.state = f"sha256:{made.sha256}"
     attempt.files.append(("state.tar.zst", made.path))
     attempt.writer.emit(

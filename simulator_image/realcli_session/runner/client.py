@@ -323,13 +323,25 @@ class RunnerClient:
             return fields.integer("entries")
 
     async def delta(
-        self, base: AsyncIterable[bytes], to: ByteSink, *, max_bytes: int, max_entries: int = 1_000_000
+        self,
+        base: AsyncIterable[bytes],
+        to: ByteSink,
+        *,
+        max_bytes: int,
+        max_entries: int = 1_000_000,
+        exclude: Sequence[Path] = (),
     ) -> SnapshotReport:
         """See RunnerPort."""
         connection = self._connection
         connection.check()
         stream, feed = connection.open_in(), connection.open_out()
-        content = {"stream": stream.number, "base": feed.number, "max_bytes": max_bytes, "max_entries": max_entries}
+        content = {
+            "stream": stream.number,
+            "base": feed.number,
+            "max_bytes": max_bytes,
+            "max_entries": max_entries,
+            "exclude": [_raw(path) for path in exclude],
+        }
         number, answer = connection.request(Op.DELTA, content, stream)
         sink = _Bounded(to, max_bytes + 2048 * max_entries + _ARCHIVE_SLACK)
         feeding = asyncio.create_task(_give(feed, base))

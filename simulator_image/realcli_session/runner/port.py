@@ -411,10 +411,17 @@ class RunnerPort(Protocol):
         """
 
     async def delta(
-        self, base: AsyncIterable[bytes], to: ByteSink, *, max_bytes: int, max_entries: int = 1_000_000
+        self,
+        base: AsyncIterable[bytes],
+        to: ByteSink,
+        *,
+        max_bytes: int,
+        max_entries: int = 1_000_000,
+        exclude: Sequence[Path] = (),
     ) -> SnapshotReport:
         """Stream what is new, changed or gone since the manifest `base` as one tar, with extended attributes `user.*` and
-        `security.capability`. Raises `StateTooLarge`; unchanged entries count for no limit."""
+        `security.capability`. What became of the paths of `exclude` and below them is left out. Raises `StateTooLarge`; unchanged
+        entries count for no limit."""
 
     async def restore(
         self,

@@ -265,6 +265,26 @@ async def test_only_the_changed_content_is_in_it(start, image: Path) -> None:
     assert {name: member.kind for name, member in found.items()} == {"app": "dir", "app/b": "deleted", "gone": "deleted"}
 
 
+async def test_what_is_left_out_is_in_it_neither_as_new_nor_as_gone(start, image: Path) -> None:
+    running = await start("empty")
+    for name in ("own/settings", "own/deep/kept", "other/settings"):
+        (image / name).parent.mkdir(parents=True, exist_ok=True)
+        (image / name).write_text("the image's")
+    base, archive = Kept(), Kept()
+    await running.client.manifest(base)
+    (image / "own/settings").write_text("secret")
+    (image / "own/new").write_text("secret")
+    shutil.rmtree(image / "own/deep")
+    (image / "other/settings").unlink()
+    await running.client.delta(chunks(bytes(base.data)), archive, exclude=["/own", "/not/there"], **LIMITS)
+    assert set(members(bytes(archive.data))) == {"other", "other/settings"}
+    assert b"secret" not in archive.data
+    shutil.rmtree(image / "own")
+    archive = Kept()
+    await running.client.delta(chunks(bytes(base.data)), archive, exclude=["/own"], **LIMITS)
+    assert set(members(bytes(archive.data))) == {"other", "other/settings"}
+
+
 async def test_a_volume_of_the_image_counts_and_the_pods_files_do_not(start, image: Path) -> None:
     """A mount below the root is part of it; `/etc/hosts` as the kubelet puts it is not."""
     (image / "volume").mkdir()

@@ -14,6 +14,7 @@ from realcli.ledger.events import HardCheck
 from realcli.ledger.reader import StoreReader
 from realcli.ledger.seals import Verdict
 from tests.integration.session.harness import Sweep
+from tests.integration.session.states import read_archive
 
 Plan = Callable[..., Sweep]
 Mini = Callable[..., Path]
@@ -57,7 +58,8 @@ def test_what_the_agent_puts_where_tests_will_lie_is_tampering(plan: Plan, mini:
 def test_the_whole_root_is_the_state(plan: Plan, mini: Mini) -> None:
     tests = f"""
 test -p /app/pipe && ! test -e /app/given.txt && test "$(cat /srv/x/y)" = z && test -L /app/link \\
-  && test "$(stat -c %a /srv/x/y)" = 640 && ! test -e /app/out && echo 1 > {REWARD} || echo 0 > {REWARD}"""
+  && test "$(stat -c %a /srv/x/y)" = 640 && ! test -e /app/out && ! test -e /var/tmp/agent \\
+  && echo 1 > {REWARD} || echo 0 > {REWARD}"""
     suite = mini(
         tests,
         "mkfifo /app/pipe; rm /app/given.txt; ln -s given.txt /app/link; mkdir -p /srv/x /root; echo z > /srv/x/y; "
@@ -70,6 +72,9 @@ test -p /app/pipe && ! test -e /app/given.txt && test "$(cat /srv/x/y)" = z && t
     ended = sweep.work(ordinal)
     assert ended.termination is not None, ended.stderr
     assert ended.termination.result is Result.WORK_SEALED, ended.stderr
+    state = read_archive(sweep.store.get(sweep.attempt(ordinal).state))
+    assert "srv/x/y" in state
+    assert [name for name in state if name.startswith("var/tmp/agent")] == []  # what the program keeps for itself
     verdict = sweep.verify(ordinal).termination
     assert verdict is not None
     assert (verdict.result, verdict.reward) == (Result.VERDICT, "1")
