@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from realcli.wire.body import Fields
 from realcli.wire.frames import ProtocolError, encode
@@ -20,7 +21,7 @@ from realcli.wire.windows import ReceiveWindow, SendWindow
 from realcli_runner import procfs
 from realcli_runner.errors import Failure
 from realcli_runner.loop import READ, WRITE, Loop
-from realcli_runner.recorder import Recorder
+from realcli_runner.recorder import Born, Recorder
 from realcli_runner.streams import Post, Stream
 
 REAP_AT_ONCE = 512
@@ -283,10 +284,30 @@ class Processes:
         return _kill(-pid, signum) if to == "group" else signal_session(pid, signum)
 
 
+class _Announced(subprocess.Popen[bytes]):
+    """Says its number as soon as it has one: it waits for the program to be executed then."""
+
+    def __init__(self, born: Born, argv: list[bytes], **facts: Any) -> None:
+        self._born = born
+        super().__init__(argv, **facts)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if name == "pid" and isinstance(value, int):
+            self._born(value)
+
+
 def _start(
-    argv: list[bytes], environ: dict[bytes, bytes], cwd: bytes, streams: tuple[int, int, int], uid: int | None, gid: int | None
+    argv: list[bytes],
+    environ: dict[bytes, bytes],
+    cwd: bytes,
+    streams: tuple[int, int, int],
+    uid: int | None,
+    gid: int | None,
+    born: Born = lambda _: None,
 ) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    return _Announced(
+        born,
         argv,
         env=environ,
         cwd=cwd,

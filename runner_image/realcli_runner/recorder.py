@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from realcli.wire.body import wire_bytes
@@ -30,10 +30,12 @@ from realcli_runner.seccomp import EXIT_GROUP, Listener, Notification
 MAX_LIVE: Final = 2048
 """Processes whose end is watched for at once, each with a descriptor; fewer where the runner may not have that many."""
 CHAIN: Final = 64
-HIDDEN_SECONDS: Final = 0.1
+HIDDEN_SECONDS: Final = 1.0
+BORN_SECONDS: Final = 1.0
 HIDDEN_PAUSE: Final = 0.002
 ANCESTORS: Final = 16
 T = TypeVar("T")
+Born = Callable[[int], None]
 
 
 @dataclass(slots=True)
@@ -63,6 +65,13 @@ class _Starting:
 
     row: dict[str, Any]
     tgid: int = 0
+    told: bool = False
+    born: threading.Event = field(default_factory=threading.Event)
+
+    def announce(self, pid: int) -> None:
+        """The process is there."""
+        self.tgid = pid
+        self.born.set()
 
 
 class Recorder:
@@ -83,6 +92,7 @@ class Recorder:
         self._most = max(0, min(MAX_LIVE, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 - 64))
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._marks: deque[int] = deque()
+        self._disturbed: str | None = None
 
     @property
     def working(self) -> bool:
@@ -116,12 +126,13 @@ class Recorder:
 
     # -- the spawner ---------------------------------------------------------------------------------------------------
 
-    def spawn(self, start: Callable[[], subprocess.Popen[bytes]], argv: list[bytes], cwd: bytes) -> subprocess.Popen[bytes]:
-        """Start a program where it is recorded; what `start` raises comes back. It must not use vfork: the interpreter would
-        wait for the program, the program for the watcher, and the watcher for the interpreter."""
-        self._starting = _Starting({"argv": [wire_bytes(part) for part in argv], "cwd": wire_bytes(cwd)})
+    def spawn(self, start: Callable[[Born], subprocess.Popen[bytes]], argv: list[bytes], cwd: bytes) -> subprocess.Popen[bytes]:
+        """Start a program where it is recorded; what `start` raises comes back. It says the number of the process before it waits
+        for the program, and must not use vfork: the interpreter would wait for the program, the program for the watcher, and the
+        watcher for the interpreter."""
+        self._starting = starting = _Starting({"argv": [wire_bytes(part) for part in argv], "cwd": wire_bytes(cwd)})
         try:
-            return self._in_spawner(start)
+            return self._in_spawner(lambda: start(starting.announce))
         finally:
             self._starting = None
 
@@ -151,17 +162,20 @@ class Recorder:
             try:
                 self._watch_once(listener)
             except Exception as error:  # whatever it is: without this thread no program would start any more
-                self._gap(1, f"the record was disturbed: {type(error).__name__}: {error}")
+                self._disturbed = f"the record was disturbed: {type(error).__name__}: {error}"
                 time.sleep(HIDDEN_PAUSE)
 
     def _watch_once(self, listener: Listener) -> None:
         assert self._epoll is not None
+        if (disturbed := self._disturbed) is not None:
+            self._gap(1, disturbed)
+            self._disturbed = None
         ready = [fd for fd, _ in self._epoll.poll(HIDDEN_PAUSE if self._hidden else -1)]
         for fd in ready:
-            if fd == listener.fd:
-                self._on_call(listener)
-            elif fd != self._wake:
+            if fd not in (listener.fd, self._wake):
                 self._on_end(fd)
+        if listener.fd in ready:  # after the ends: its process may have got the number of one that ended
+            self._on_call(listener)
         if self._hidden:
             self._look_again()
         elif ready == [self._wake]:
@@ -209,11 +223,14 @@ class Recorder:
         self._command(self._number, who.tgid, parent, found)
 
     def _is(self, starting: _Starting, who: target.Ids) -> bool:
-        """The call is that of the program that is being started. One row for it, whether it succeeds or not."""
-        if who.ppid != self._own or (who.tgid in self._live and who.tgid != starting.tgid):
+        """The call is that of the program that is being started. One row for it, whether it succeeds or not.
+
+        Orphans are our children too, and execute at any moment: so the number decides, which whoever starts it is about to say.
+        """
+        if who.ppid != self._own or not starting.born.wait(BORN_SECONDS) or who.tgid != starting.tgid:
             return False
-        if not starting.tgid:
-            starting.tgid = who.tgid
+        if not starting.told:
+            starting.told = True
             self._number += 1
             self._follow(who.tgid, self._number)
             row = {"k": "cmd", "id": self._number, "pid": who.tgid, "parent": None, "path": "", "cut": False, "root": True}
@@ -248,7 +265,8 @@ class Recorder:
                 self._command(entry.number, entry.tgid, parent, found)
             elif time.monotonic() < entry.until:
                 left.append(entry)
-            # else: what it asked for was not there
+            else:  # what it asked for was not there, or what it has become may not be looked at
+                self._gap(1, "a process that hides its memory did not show what it executed")
         self._hidden = left
 
     def _command(self, number: int, tgid: int, parent: int | None, found: target.Wanted) -> None:

@@ -31,13 +31,17 @@ _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ARCH_AT, _NR_AT = 4, 0
 
 EXECVE, EXECVEAT, EXIT_GROUP = "execve", "execveat", "exit_group"
-_X86_64, _I386, _AARCH64 = 0xC000003E, 0x40000003, 0xC00000B7
+_X86_64, _I386, _AARCH64, _ARM = 0xC000003E, 0x40000003, 0xC00000B7, 0x40000028
+_X32: Final = 0x40000000  # in the number of a call: x86-64 with addresses of 32 bits
 _CALLS: Final = {
-    _X86_64: {59: EXECVE, 322: EXECVEAT, 231: EXIT_GROUP},
+    _X86_64: {
+        59: EXECVE, 322: EXECVEAT, 231: EXIT_GROUP, _X32 | 520: EXECVE, _X32 | 545: EXECVEAT, _X32 | 231: EXIT_GROUP
+    },
     _I386: {11: EXECVE, 358: EXECVEAT, 252: EXIT_GROUP},
     _AARCH64: {221: EXECVE, 281: EXECVEAT, 94: EXIT_GROUP},
-}
-_MACHINES: Final = {"x86_64": (317, (_X86_64, _I386)), "aarch64": (277, (_AARCH64,))}
+    _ARM: {11: EXECVE, 387: EXECVEAT, 248: EXIT_GROUP},
+}  # fmt: skip
+_MACHINES: Final = {"x86_64": (317, (_X86_64, _I386)), "aarch64": (277, (_AARCH64, _ARM))}
 
 
 class Notification(NamedTuple):
@@ -110,7 +114,8 @@ class Listener:
                 return None
             raise
         number, pid, _flags, nr, arch, _ip, *args = _NOTIFICATION.unpack(raw)
-        return Notification(number, pid, _CALLS[arch][nr], 4 if arch == _I386 else 8, tuple(args))
+        narrow = arch in (_I386, _ARM) or nr & _X32
+        return Notification(number, pid, _CALLS[arch][nr], 4 if narrow else 8, tuple(args))
 
     def valid(self, notification: Notification) -> bool:
         """The call still waits: what was read under its pid was of the process that made it."""

@@ -49,7 +49,6 @@ class Server:
         self._quiescing = 0
         self._closing = False
         self._gone = False
-        self._more_to_reap = False
         self._them = others()
         self._recorder = Recorder(allowed=exec_record)
         self._feed: Feed | None = None
@@ -63,8 +62,8 @@ class Server:
         self._send(encode({"t": Kind.HELLO}, facts.hello()))
         while not self._gone:
             self._loop.turn()
-            while self._processes.reap():  # bounded steps; orphans of a fork bomb come in thousands
-                pass
+            if self._processes.reap():  # a bounded step: the orphans of a fork bomb may come faster than they go
+                self._loop.post(lambda: None)
             if self._closing and not self._out:
                 return
 

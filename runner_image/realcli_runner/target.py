@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from realcli_runner.lookup import executable
 from realcli_runner.seccomp import EXECVE, Notification
 
 MAX_ARGUMENTS: Final = 4096
@@ -88,8 +88,8 @@ def wanted(notification: Notification) -> Wanted | None:
             name, argv = args[1:3]
             fd, flags = ctypes.c_int(args[0] & 0xFFFFFFFF).value, args[4]
         file = _text(memory, name, _PATH_MAX)[0]
-        reached, shown = _place(pid, fd, flags, file)
-        if not _runnable(reached):
+        base, path, shown = _place(pid, fd, flags, file)
+        if not executable(pid, base, path):
             return None
         arguments, cut = _arguments(memory, argv, notification.pointer)
     finally:
@@ -110,24 +110,16 @@ def executed(pid: int) -> Wanted | None:
     return Wanted(tuple(line.removesuffix(b"\0").split(b"\0")), len(line) == MAX_BYTES, cwd, path)
 
 
-def _place(pid: int, fd: int, flags: int, file: bytes) -> tuple[bytes, bytes]:
-    """(where we find the file, how the process names it)."""
+def _place(pid: int, fd: int, flags: int, file: bytes) -> tuple[bytes, bytes, bytes]:
+    """(where the process starts to look, what it looks for there, how it names the file)."""
     if file.startswith(b"/"):
-        return b"/proc/%d/root" % pid + file, file
+        return b"/proc/%d/root" % pid, file, file
     if fd == _AT_FDCWD:
-        return b"/proc/%d/cwd/" % pid + file, file
+        return b"/proc/%d/cwd" % pid, file, file
     base = b"/proc/%d/fd/%d" % (pid, fd)
     if not file and flags & _AT_EMPTY_PATH:
-        return base, os.readlink(base)
-    return base + b"/" + file, os.path.join(os.readlink(base), file)
-
-
-def _runnable(path: bytes) -> bool:
-    try:
-        facts = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError, PermissionError, OSError):
-        return False
-    return stat.S_ISREG(facts.st_mode) and bool(facts.st_mode & 0o111)
+        return base, b"", os.readlink(base)
+    return base, file, os.path.join(os.readlink(base), file)
 
 
 def _arguments(memory: int, address: int, pointer: int) -> tuple[tuple[bytes, ...], bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import struct
 import sys
 from collections.abc import AsyncIterator, Callable
 
@@ -165,6 +166,92 @@ async def test_a_thread_that_executes(running) -> None:
     shell = named(rows, "sh")
     assert shell.pid == rows.commands[0].pid
     assert (await rows.ended(shell.id)).code == 5
+
+
+async def python(rows: Rows, client: RunnerPort, code: str, name: str, **facts: int) -> CommandRow:
+    """Run it; the command of this name that came of it."""
+    done = await client.run([sys.executable, "-I", "-c", code], env=ENV, cwd="/", seconds=60, recorded=True, **facts)
+    assert done.status.code == 0, done.stderr
+    await rows.until(lambda _: [row for row in rows.commands if row.argv[0] == name])
+    return named(rows, name)
+
+
+@pytest.mark.parametrize("folder", ["/proc/self/fd", "/proc/thread-self/fd", "/dev/fd", "/tmp/../proc/self/fd", "proc/self/fd"])
+async def test_a_file_that_only_the_process_itself_has(running, folder: str) -> None:
+    """As fexecve does it without execveat, with a file that has no name."""
+    rows = await recording(running.client)
+    code = f"""
+import os
+fd = os.memfd_create("x", 0)
+os.write(fd, open("/bin/true", "rb").read())
+os.dup2(fd, 210)
+os.execve("{folder}/210", ["memory"], {{}})
+"""
+    assert (await python(rows, running.client, code, "memory")).argv == ("memory",)
+
+
+async def test_a_link_leads_to_the_root_of_the_process(pod) -> None:
+    """A program of a chroot, behind a link that leads nowhere in our own root."""
+    rows = await recording(pod.client)
+    program = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 2, 62, 1, 0x400078, 64, 0, 0, 64, 56, 1, 0, 0, 0) + struct.pack(
+        "<IIQQQQQQ", 1, 5, 0, 0x400000, 0x400000, 132, 132, 4096
+    )
+    program += bytes.fromhex("31ff b8e7000000 0f05 9090".replace(" ", ""))  # exit_group(0)
+    folder = pod.work / "root"
+    await pod.client.put_file(str(folder / "program-of-the-chroot"), program, mode=0o755)
+    code = f"""
+import os
+os.symlink("/program-of-the-chroot", {str(folder / "link")!r})
+os.chroot({str(folder)!r})
+os.chdir("/")
+os.execv("link", ["linked"])
+"""
+    row = await python(rows, pod.client, code, "linked")
+    assert (await rows.ended(row.id)).code == 0
+
+
+ORPHANS = 300
+DOUBLE_FORKS = f"""
+import os
+for number in range({ORPHANS}):
+    if os.fork() == 0:
+        me = os.getpid()
+        if os.fork() == 0:
+            while os.getppid() == me:
+                pass
+            os.execv("/bin/true", ["orphan"])
+        os._exit(0)
+    os.wait()
+"""
+
+
+async def test_orphans_execute_while_the_session_starts_a_program(running) -> None:
+    """They are the runner's children too: none of them is taken for the program."""
+    rows = await recording(running.client)
+    making = asyncio.create_task(python(rows, running.client, DOUBLE_FORKS, "orphan"))
+    started = 0
+    while not making.done():
+        await sh(running.client, f": number {started}")
+        started += 1
+    await making
+    await sh(running.client, "/bin/true last")
+    await rows.until(lambda _: [row for row in rows.commands if row.argv == ("/bin/true", "last")])
+    assert rows.deeds.count("orphan") == ORPHANS
+    assert [row.root for row in rows.commands if row.argv[0] == "sh"] == [True] * (started + 1)
+
+
+async def test_a_process_that_hides_and_shows_nothing_is_a_gap(pod) -> None:
+    rows = await recording(pod.client)
+    code = """
+import os, time
+os.setresuid(65534, 65534, 65534)
+try:
+    os.execv("/nowhere", ["x"])
+except OSError:
+    time.sleep(3)
+"""
+    await pod.client.run([sys.executable, "-I", "-c", code], env=ENV, cwd="/", seconds=30, recorded=True)
+    await rows.until(lambda seen: [row for row in seen if isinstance(row, GapRow)])
 
 
 async def test_nobody_waits_for_a_session_that_does_not_read(running) -> None:
