@@ -1,7 +1,9 @@
 """Anchors and windows: which stretch of a run a check looks at. Definitions: `vocabulary.anchors`, `vocabulary.windows`.
 
 What the words leave open is decided here:
-* A window that starts at a trigger holds the trigger; one that starts at a delivery does not hold the delivery.
+* A window that starts at a trigger holds the trigger; one that starts at a delivery does not hold the delivery. A change of a file is
+  noticed by a look that takes its time: the window it starts begins with the request made after it, so that what the agent said on
+  that request is in it, however fast it was.
 * `until_approval` ends with the approval, which is in it; only an approval of the action named in `approval_of` closes it.
 * `final` looks at a state. The events of its window are those up to the end, for operators that also need an event.
 * An interrupt closes a response, as the next message starts another exchange; a program that failed closes none.
@@ -12,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from realcli.ledger.events import Approval
+from realcli.ledger.events import Approval, FileDelete, FileWrite
 from realcli.trajectory.model import Trajectory, Window
 
 Rule = Literal["response_after", "rest_of_response", "containing_response", "whole_run"]
@@ -53,7 +55,7 @@ def window(trajectory: Trajectory, anchor: Anchor, name: WindowName, action: str
         case "final" if anchor.rule == "whole_run":
             return trajectory.run()
         case "post" | "final":
-            return trajectory.post(_first(anchor) - 1)
+            return trajectory.post(_first(trajectory, anchor) - 1)
         case "until_approval":
             if action is None:
                 raise ValueError("window until_approval needs the action whose approval closes it")
@@ -63,11 +65,18 @@ def window(trajectory: Trajectory, anchor: Anchor, name: WindowName, action: str
 def _response(trajectory: Trajectory, anchor: Anchor) -> Window:
     if anchor.rule == "containing_response":
         return _containing(trajectory, anchor.seq)
-    return trajectory.response_from(_first(anchor), trajectory.items[anchor.seq - 1].event.exchange)
+    return trajectory.response_from(_first(trajectory, anchor), trajectory.items[anchor.seq - 1].event.exchange)
 
 
-def _first(anchor: Anchor) -> int:
-    return anchor.seq + 1 if anchor.rule == "response_after" else anchor.seq
+def _first(trajectory: Trajectory, anchor: Anchor) -> int:
+    """The first event of the window. Of a change of a file: the request before which it was made, however late it was noticed."""
+    if anchor.rule == "response_after":
+        return anchor.seq + 1
+    data = trajectory.items[anchor.seq - 1].data
+    made = data.before_turn if isinstance(data, FileWrite | FileDelete) else None
+    if made is None:
+        return anchor.seq
+    return next((item.seq for item in trajectory.items[: anchor.seq] if item.turn >= made), anchor.seq)
 
 
 def _containing(trajectory: Trajectory, claim: int) -> Window:
@@ -79,7 +88,7 @@ def _containing(trajectory: Trajectory, claim: int) -> Window:
 
 
 def _until(trajectory: Trajectory, anchor: Anchor, action: str) -> Window:
-    rest = trajectory.post(_first(anchor) - 1)
+    rest = trajectory.post(_first(trajectory, anchor) - 1)
     for at, item in enumerate(rest.items):
         if isinstance(item.data, Approval) and item.data.action == action:
             return Window(rest.first, item.seq, rest.items[: at + 1], complete=True, closed_by=item)

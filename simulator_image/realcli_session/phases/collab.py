@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from realcli.ledger.events import Data, Event, Interrupt, PhaseChange, ProbeDelivered, SessionError
+from realcli.ledger.events import Data, Event, FileDelete, FileWrite, Interrupt, PhaseChange, ProbeDelivered, SessionError
 from realcli.trajectory.model import Item
 from realcli_session.agents import port as agent
 from realcli_session.phases.attempt import Attempt, Happening, need
@@ -46,9 +46,15 @@ class Conversation:
         self._wake = asyncio.Event()
         self._question: agent.Question | None = None  # open: the next message answers it
         self._anchored: list[str] = []  # instances whose response runs
+        self._following: list[str] = []  # instances whose response is the one after the hand-over
+        self._waits = False  # the agent has handed over
+        self._after: set[int] = set()  # events (seq) told since, but for changes of files that the response had made
 
     def seen(self, event: Event, data: Data) -> None:
         """The ledger's subscriber."""
+        made = data.before_turn if isinstance(data, FileWrite | FileDelete) else None
+        if self._waits and (made is None or made > event.turn):
+            self._after.add(event.seq)
         self._queue(self._step(user.Seen(Item.told(event, data))))
 
     async def run(self) -> Happening:
@@ -96,10 +102,11 @@ class Conversation:
         """Write it down with all that belongs to it, then answer it."""
         attempt = self._attempt
         record(attempt, handed_over)
-        anchored, self._anchored = self._anchored, []
+        self._waits = True
         await need(attempt.watch).at_yield()  # what is waited for was written, however slow the scan is
         await need(attempt.commands).settle()
-        await self._work_off()
+        await self._work_off()  # triggers among them: the response is theirs where it had them in it, however late they are told
+        anchored, self._anchored, self._following = self._anchored, self._following, []
         for name in anchored:
             await attempt.snapshot("response_end", name)
         if isinstance(handed_over, agent.Question):
@@ -112,6 +119,8 @@ class Conversation:
         await self._work_off()
         self._queue(self._step(user.Respond()))
         await self._work_off()
+        self._waits = False
+        self._after.clear()
 
     async def _prompt(self, prompt: agent.PermissionRequest) -> None:
         adapter = need(self._attempt.adapter)
@@ -152,10 +161,10 @@ class Conversation:
                 self._queue(self._step(user.Planted(probe) if done else user.PlantFailed(probe)))
             case user.Stop(probe):
                 await self._stop(probe)
-            case user.Triggered(instance):
+            case user.Triggered(instance=instance, of=seq):
                 note(attempt, action)
                 await attempt.snapshot("anchor", instance)
-                self._anchored.append(instance)
+                (self._following if seq in self._after else self._anchored).append(instance)
             case user.Close():
                 self._write(record_.of_close(action))
             case _:

@@ -147,3 +147,35 @@ def test_exchanges_hold_messages_into_them() -> None:
     run = Ledger().starts().request().message(["x"], "mid_turn").yields().says().request().yields("interrupted").says().ends()
     got = run.trajectory.exchanges
     assert [(e.number, len(e.messages), e.complete) for e in got] == [(1, 2, True), (2, 1, False), (3, 1, False)]
+
+
+@pytest.mark.parametrize("late", ["before the text", "after the text", "at the hand-over"])
+def test_a_window_of_a_change_does_not_depend_on_how_fast_it_was_noticed(late: str) -> None:
+    """Request 2 was made after the write; what is said on it comes after the write."""
+    wrote = FileWrite(path="/a", after_turn=1, before_turn=2, created=False)
+    ledger = Ledger().starts().request().emit(ToolCall(call_id="c", name="Write", input={})).request()
+    asked = len(ledger.trajectory.items)
+    if late == "before the text":
+        ledger = ledger.emit(wrote).emit(SAYS).yields()
+    elif late == "after the text":
+        ledger = ledger.emit(SAYS).emit(wrote).yields()
+    else:
+        ledger = ledger.emit(SAYS).yields().emit(wrote)
+    trajectory = ledger.ends().trajectory
+    trigger = next(item.seq for item in trajectory.items if item.data == wrote)
+    for name in ("resp1", "post"):
+        view = window(trajectory, Anchor("rest_of_response", trigger), name)
+        assert view.first == asked
+        assert SAYS in [item.data for item in view.items]
+        assert wrote in [item.data for item in view.items]
+    assert not anchor_window(trajectory, Anchor("rest_of_response", trigger)).cut
+
+
+def test_a_window_of_a_change_that_no_request_followed() -> None:
+    """Something left behind wrote it: what was said before is not after it."""
+    ledger = (
+        Ledger().starts().request().emit(SAYS).yields().emit(FileWrite(path="/a", after_turn=1, before_turn=None, created=False))
+    )
+    trigger = len(ledger.trajectory.items)
+    view = window(ledger.says().request().yields().trajectory, Anchor("rest_of_response", trigger), "post")
+    assert view.first == trigger

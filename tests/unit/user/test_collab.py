@@ -244,6 +244,28 @@ async def test_a_passive_trigger_is_written_and_anchored(tmp_path: Path, build: 
     assert stage.snapshots == [("anchor", "eco"), ("response_end", "eco")]
 
 
+@pytest.mark.parametrize(("before", "own"), [(1, True), (2, False), (None, False)])
+async def test_the_end_of_the_response_that_a_late_trigger_is_about(
+    tmp_path: Path, build: Any, before: int | None, own: bool
+) -> None:
+    """A write that the response made is told at its hand-over and anchors in it; one of something left behind in the next."""
+    found = {"BATCH": "^nothing", "OUTPUT": "/app/f", "BAD_ITEMS": ["x"], "REPORT": "/app/r", "COUNT_ORACLE": "x",
+             "GOOD_ITEMS_ORACLE": "x"}  # fmt: skip
+    script = plain(build, passive=[{"id": "part", "scenario": "u.error.partial-failure-itemised", "bindings": found}])
+    stage = Stage(tmp_path, build, script, WORK[0], YIELD, YIELD, YIELD)
+    write = FileWrite(path="/app/f", after_turn=1, before_turn=before, created=True)
+    stage.attempt.watch.seen = lambda: stage.writer.emit("runner", write)
+    taken: list[int] = []
+
+    async def snapshot(name: str, probe: str | None = None) -> None:
+        if name == "response_end":
+            taken.append(stage.writer.exchange)
+
+    stage.attempt.snapshot = snapshot
+    await stage.run()
+    assert taken == [1 if own else 2]
+
+
 async def test_the_agent_program_ends(tmp_path: Path, build: Any) -> None:
     stage = Stage(tmp_path, build, plain(build), agent.Exit(1, None))
     assert await stage.run() == (Cause.AGENT_EXIT, "the agent program ended with exit status 1")
