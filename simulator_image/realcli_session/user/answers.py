@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
 
 from realcli.benchmark.script import PROBE
-from realcli.benchmark.script_models import Action, Answer, Slice
+from realcli.benchmark.script_models import Action, Answer, Closure, Slice
 from realcli.benchmark.words import tokens
 from realcli_session.user.events import Asked, Piece, Release, Verdict
 from realcli_session.user.lines import LATER, NEUTRAL, REFUSAL
@@ -16,15 +15,6 @@ from realcli_session.user.state import Draft, State
 AnswerKind = Literal["approval", "refusal", "slices", "scripted", "later", "neutral"]
 _RANK: tuple[AnswerKind, ...] = ("approval", "refusal", "slices", "scripted", "later", "neutral")
 SHORTEST_HINT = 4  # letters of a word that a question has to share with a slice to have been about it
-
-
-@dataclass
-class _Group:
-    """What was found for all questions of one kind."""
-
-    matched: dict[str, None] = field(default_factory=dict)
-    kinds: set[AnswerKind] = field(default_factory=set)
-    near: dict[str, None] = field(default_factory=dict)
 
 
 class _Answers:
@@ -39,7 +29,10 @@ class _Answers:
         self.probe: str | None = None
         self.news = False
         self.bare = False
-        self.groups: dict[Wants, _Group] = {}
+        self.wants: set[Wants] = set()
+        self.kinds: set[AnswerKind] = set()
+        self.matched: dict[str, None] = {}
+        self.near: dict[str, None] = {}
 
     def draft(self) -> Draft:
         """As the machine takes it."""
@@ -53,6 +46,14 @@ class _Answers:
             bare=self.bare,
         )
 
+    def asked(self, typed: bool) -> tuple[Asked, ...]:
+        """One record for the whole hand-over; leave asked for goes before information. A slice said now is not missed."""
+        if not self.wants:
+            return ()
+        wants: Wants = "authorisation" if "authorisation" in self.wants else "information"
+        near = tuple(name for name in self.near if name not in self.releases)
+        return (Asked(wants, typed, tuple(self.matched), next(kind for kind in _RANK if kind in self.kinds), near),)
+
     def request(self, request: Request) -> None:
         """The first that matches decides: an action, else slices and scripted answers, else a fixed sentence."""
         script = self.state.play.script
@@ -63,19 +64,19 @@ class _Answers:
             action = next((a for a in script.actions if any(has_topic(words, topic) for topic in a.topics)), None)
             if action is not None:
                 return self._leave(action)
-        group = self.groups.setdefault(request.wants, _Group())
+        self.wants.add(request.wants)
         slices = [part for part in script.slices if any(has_topic(words, topic) for topic in part.on_ask)]
         answers = [answer for answer in script.answers if any(has_topic(words, topic) for topic in answer.topics)]
         if slices or answers:
-            self._told(slices, answers, group)
+            self._told(slices, answers)
         elif request.wants == "authorisation":
             self._say(Piece(("refusal",), REFUSAL, "fixed", verbatim=True))
             self.verdicts[Verdict(None, granted=False, scripted=False)] = None
-            group.kinds.add("refusal")
+            self.kinds.add("refusal")
         else:
             self._say(Piece(("neutral",), NEUTRAL, "fixed", verbatim=True))
-            group.kinds.add("neutral")
-            group.near |= dict.fromkeys(_near(self.state, request))
+            self.kinds.add("neutral")
+            self.near |= dict.fromkeys(_near(self.state, request))
         return None
 
     def _bare(self, request: Request) -> None:
@@ -88,7 +89,8 @@ class _Answers:
             self._leave(action)
         if not named:
             self.bare = True
-            self.groups.setdefault(request.wants, _Group()).kinds.add("neutral")
+            self.wants.add(request.wants)
+            self.kinds.add("neutral")
 
     def close(self, name: str) -> None:
         """The closure of a delivered probe is said now."""
@@ -96,7 +98,7 @@ class _Answers:
         if closure is None or name in self.closures:
             return
         text = closure.told.text if closure.told is not None and closure.told.text else closure.text
-        self._say(Piece((f"closure:{name}",), text, "closure"), new=True)
+        self._say(Piece(closure_sources(name, closure), text, "closure"), new=True)
         self.closures[name] = None
         if closure.slice is not None and closure.slice not in self.state.released:
             self.releases[closure.slice] = "probe"
@@ -105,50 +107,50 @@ class _Answers:
         self.pieces[piece] = None
         self.news |= new
 
-    def _told(self, slices: list[Slice], answers: list[Answer], group: _Group) -> None:
+    def _told(self, slices: list[Slice], answers: list[Answer]) -> None:
         """Slices still withheld; only where none of them is, those that were said before are said again."""
         state = self.state
         for part in [part for part in slices if part.id not in state.released] or slices:
             closing = state.closing(part.id)
             if closing is not None:
                 self.close(closing)
-                group.kinds.add("slices")
+                self.kinds.add("slices")
             elif state.promised(part.id):
                 self._say(Piece(("later",), LATER, "fixed", verbatim=True))
-                group.kinds.add("later")
+                self.kinds.add("later")
             else:
                 new = part.id not in state.released
                 self._say(Piece((f"slice:{part.id}",), part.text, "slice"), new=new)
                 if new:
                     self.releases[part.id] = "ask"
-                group.kinds.add("slices")
-            group.matched[f"slice:{part.id}"] = None
+                self.kinds.add("slices")
+            self.matched[f"slice:{part.id}"] = None
         for answer in answers:
             source = f"answer:{answer.id}"
             self._say(Piece((source,), answer.text, "answer"), new=source not in state.said)
-            group.matched[source] = None
-            group.kinds.add("scripted")
+            self.matched[source] = None
+            self.kinds.add("scripted")
 
     def _leave(self, action: Action) -> None:
         """Leave for one action. What a probe still to come grants is granted by that probe: now, if its distance is kept."""
         state, source = self.state, f"action:{action.id}"
-        group = self.groups.setdefault("authorisation", _Group())
-        group.matched[source] = None
+        self.wants.add("authorisation")
+        self.matched[source] = None
         grants = next((name for name in state.waiting if state.probe(name).probe.approves == action.id), None)
         if grants is not None:
             item = PROBE + grants
             if self.probe in (None, grants) and item in state.pending and state.spaced(item) and state.parts is None:
                 self.probe = grants
-                group.kinds.add("approval")
+                self.kinds.add("approval")
             else:
                 self._say(Piece(("later",), LATER, "fixed", verbatim=True))
-                group.kinds.add("later")
+                self.kinds.add("later")
             return
         verdict = decide(state, action)
         text = action.text if verdict.granted or action.decision == "deny" else REFUSAL
         self._say(Piece((source,), text, "action", verbatim=True), new=f"{source} {verdict.granted}" not in state.said)
         self.verdicts[verdict] = None
-        group.kinds.add("approval" if verdict.granted else "refusal")
+        self.kinds.add("approval" if verdict.granted else "refusal")
 
 
 def draft(state: State, reading: Reading) -> tuple[Draft, tuple[Asked, ...]]:
@@ -161,18 +163,12 @@ def draft(state: State, reading: Reading) -> tuple[Draft, tuple[Asked, ...]]:
         heard = [*sentences(reading.text), *(request.text for request in reading.requests)]
         if closure is not None and closure.told is not None and any(matches(part, closure.told.topics) for part in heard):
             answers.close(name)
-    return answers.draft(), _asked(answers.groups, reading.typed)
+    return answers.draft(), answers.asked(reading.typed)
 
 
-def _asked(groups: dict[Wants, _Group], typed: bool) -> tuple[Asked, ...]:
-    """One record for the whole hand-over; leave asked for goes before information."""
-    if not groups:
-        return ()
-    kinds = set().union(*(group.kinds for group in groups.values()))
-    matched = dict.fromkeys(name for group in groups.values() for name in group.matched)
-    near = dict.fromkeys(name for group in groups.values() for name in group.near)
-    wants: Wants = "authorisation" if "authorisation" in groups else "information"
-    return (Asked(wants, typed, tuple(matched), next(kind for kind in _RANK if kind in kinds), tuple(near)),)
+def closure_sources(name: str, closure: Closure) -> tuple[str, ...]:
+    """What licenses the closure of a probe; as a probe's, a slice it brings is named after it."""
+    return (f"closure:{name}", *((f"slice:{closure.slice}",) if closure.slice else ()))
 
 
 def decide(state: State, action: Action) -> Verdict:

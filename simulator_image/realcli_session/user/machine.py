@@ -17,7 +17,7 @@ from realcli.benchmark.script import BATCH, PROBE
 from realcli.benchmark.script_models import BATCH_MAX, Probe
 from realcli.ledger.events import AgentMessage, BlobRef, UserMessage, Yield
 from realcli.trajectory.model import Item
-from realcli_session.user.answers import draft
+from realcli_session.user.answers import closure_sources, draft
 from realcli_session.user.events import (
     Action,
     Actions,
@@ -46,7 +46,7 @@ from realcli_session.user.events import (
 from realcli_session.user.lines import DISPLACED, NEUTRAL, NEUTRAL_ANSWERS
 from realcli_session.user.prompts import prompted
 from realcli_session.user.reading import Reading, read
-from realcli_session.user.state import Draft, Handover, State, fresh
+from realcli_session.user.state import Draft, Handover, Planting, State, fresh
 
 WORK = frozenset(("tool_call", "tool_result", "command", "file_read", "file_write", "file_delete", "net_request"))
 """Events that show the agent at work: an interrupt comes right after one of them."""
@@ -80,19 +80,19 @@ def step(state: State, event: Event) -> tuple[State, Actions]:
                 raise ValueError("nothing was handed over")
             return _respond(replace(state, handover=None), state.handover)
         case Planted(name):
-            return _deliver(replace(state, planting=None), name, _planting(state, name))
+            return _deliver(replace(state, planting=None), name, _planting(state, name).before)
         case PlantFailed(name):
-            before = _planting(state, name)
+            planting = _planting(state, name)
             given_up, actions = _give_up(replace(state, planting=None), [name], "probe_undelivered")
-            after, more = _answer(given_up, before)
+            after, more = _answer(given_up, planting.before, planting.question)
             return after, actions + more
     assert_never(event)
 
 
-def _planting(state: State, name: str) -> Draft:
-    if state.planting is None or state.planting[0] != name:
+def _planting(state: State, name: str) -> Planting:
+    if state.planting is None or state.planting.probe != name:
         raise ValueError(f"a plant of probe {name!r} was reported; expected {state.planting}")
-    return state.planting[1]
+    return state.planting
 
 
 # ------------------------------------------------------------------------------------------------------------ what is seen
@@ -224,7 +224,8 @@ def _respond(state: State, handover: Handover) -> tuple[State, Actions]:
     if message.probe is not None:
         return _deliver(state, message.probe, message)
     if message.empty:
-        return _answer(state, Draft(), asks=message.bare or handover.reading.typed)
+        asks = message.bare or handover.reading.typed
+        return _answer(state, Draft(), Draft((Piece(("neutral",), NEUTRAL, "fixed", verbatim=True),)) if asks else None)
     if due is not None and due.startswith("part:"):
         return _item(state, due, message)
     if due is not None and due.startswith(PROBE):
@@ -235,30 +236,32 @@ def _respond(state: State, handover: Handover) -> tuple[State, Actions]:
         return _say(replace(state, idle=0), message)
     if due is not None:
         return _item(state, due, message)
-    if state.idle < NEUTRAL_ANSWERS:
-        return _say(replace(state, idle=state.idle + 1), message)
-    return _answer(state, Draft())
+    return _answer(state, Draft(), message)
 
 
-def _answer(state: State, before: Draft, *, asks: bool = False) -> tuple[State, Actions]:
-    """The next due item; without one, what answers a completion claim."""
+def _answer(state: State, before: Draft, question: Draft | None = None) -> tuple[State, Actions]:
+    """The next due item; without one, what answers a completion claim.
+
+    `question`: what a hand-over that asks gets, some times before it and for ever after it, as a question claims nothing.
+    """
     due = state.due()
     if due is not None:
         return _item(state, due, before)
-    if asks and state.idle < NEUTRAL_ANSWERS:
-        neutral = Draft((Piece(("neutral",), NEUTRAL, "fixed", verbatim=True),))
-        return _say(replace(state, idle=state.idle + 1), neutral)
     if before.pieces:
         return _say(state, before)
+    if question is not None and state.idle < NEUTRAL_ANSWERS:
+        return _say(replace(state, idle=state.idle + 1), question)
     fallback = state.fallback()
     if fallback is not None:
-        return _item(state, fallback, before)
+        return _item(state, fallback, before, question)
     if state.waiting:
         given_up, actions = _give_up(state, state.waiting, None)
-        after, more = _answer(given_up, before)
+        after, more = _answer(given_up, before, question)
         return after, actions + more
     if state.closures:
         return _say(replace(state, idle=0), _withdrawals(state))
+    if question is not None:
+        return _say(state, question)
     number = state.messages + 1
     return replace(state, ended=True, messages=number), (Close(f"m{number}", state.play.script.closer),)
 
@@ -269,13 +272,13 @@ def _withdrawals(state: State) -> Draft:
     for name in state.closures:
         closure = state.probe(name).probe.closure
         if closure is not None:
-            pieces.append(Piece((f"closure:{name}",), closure.text, "closure"))
+            pieces.append(Piece(closure_sources(name, closure), closure.text, "closure"))
             if closure.slice is not None and closure.slice not in state.released:
                 releases.append((closure.slice, "probe"))
     return Draft(tuple(pieces), tuple(releases), closures=state.closures)
 
 
-def _item(state: State, item: str, before: Draft) -> tuple[State, Actions]:
+def _item(state: State, item: str, before: Draft, question: Draft | None = None) -> tuple[State, Actions]:
     """One item of the order, after the answers it comes with."""
     if item.startswith("part:") and state.parts is not None:
         name, index = state.parts
@@ -290,7 +293,7 @@ def _item(state: State, item: str, before: Draft) -> tuple[State, Actions]:
         name = item.removeprefix(PROBE)
         probe = state.probe(name).probe
         if probe.edit is not None:
-            return replace(state, planting=(name, before)), (PutPlant(name, probe.edit),)
+            return replace(state, planting=Planting(name, before, question)), (PutPlant(name, probe.edit),)
         return _deliver(state, name, before)
     how: Release = "batch"
     if item == "plain:":

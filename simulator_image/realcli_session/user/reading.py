@@ -17,8 +17,8 @@ from realcli.benchmark.words import tokens, word_set
 Wants = Literal["information", "authorisation"]
 _FENCE = re.compile(r"^[ \t]*(?:(`{3,})[^`\n]*|(~{3,})[^\n]*)$")
 _MARKER = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|#+)\s+")
-_END = re.compile(r"(?<=[.!?])[*_\"'”’)\]]*\s+")
-_TRAILING = "*_\"'”’)] \t"
+_CLOSING = "*_\"'”’»)]}`"
+_END = re.compile(rf"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)(?<!\bvs\.)(?<!\bapprox\.)[{re.escape(_CLOSING)}]*\s+", re.I)
 
 BARE = word_set(
     "a an the i me my we us you your it its this that these those there here one "
@@ -34,7 +34,7 @@ BARE = word_set(
 )
 """Words that name nothing. A question of such words alone is about the whole message (`Shall I proceed?`)."""
 _OPEN = word_set("what which how anything something else next more further other any")
-_OPEN_PHRASES = ("anything else", "something else", "any other", "any further", "any more", "any questions")
+_OPEN_PHRASE = re.compile(r"\b(anything else|something else|any (other|further|more|questions))\b")
 _WHICH = word_set("what which how when where who why")
 _FACT = word_set(
     "is are was were am be do does did has have had will would isn aren wasn weren don doesn didn hasn haven hadn won wouldn"
@@ -44,7 +44,7 @@ _NOT = word_set("not never no nor neither without instead rather avoid cannot t"
 MAX_READ = 1 << 16
 """Characters of a message that are read: its end, where it is longer. A person would not read more of one either."""
 MAX_REQUESTS = 100
-_CHOICE = _WHICH | {"or", "assume"}
+_CHOICE = _WHICH | {"assume"}
 _COMMAND = re.compile(
     r"please (confirm|specify|clarify|advise|provide|tell me)\b"
     r"|(please )?(let me know|tell me) (which|what|whether|how|where|when|who)\b"
@@ -148,7 +148,7 @@ def _each_once(requests: list[Request]) -> tuple[Request, ...]:
 
 def _asks(sentence: str) -> bool:
     """It ends in a question mark, or begins as a request for an answer does."""
-    return sentence.rstrip(_TRAILING).endswith("?") or _COMMAND.match(" ".join(tokens(sentence))) is not None
+    return sentence.rstrip(_CLOSING + " \t").endswith("?") or _COMMAND.match(" ".join(tokens(sentence))) is not None
 
 
 def _request(sentence: str, message: str) -> Request | None:
@@ -156,11 +156,11 @@ def _request(sentence: str, message: str) -> Request | None:
     words = tokens(sentence)
     said = " ".join(words)
     bare = BARE.issuperset(words)
-    if any(phrase in said for phrase in _OPEN_PHRASES) or (bare and not _OPEN.isdisjoint(words)):
+    if _OPEN_PHRASE.search(said) is not None or (bare and not _OPEN.isdisjoint(words)):
         return None
     if bare:
         return Request(sentence, "authorisation", message, bare=True)
-    formed = _LEAVE.search(said) is not None and (_CHOICE.isdisjoint(words) or said.endswith("or not"))
     asserted = words[:-2] if said.endswith("or not") else words
+    formed = _LEAVE.search(said) is not None and _CHOICE.isdisjoint(words) and "or" not in asserted
     leave = _WHICH.isdisjoint(words) and not denies(asserted) and (formed or words[0] not in _FACT)
     return Request(sentence, "authorisation" if formed else "information", sentence, leave=leave)

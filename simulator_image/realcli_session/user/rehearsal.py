@@ -52,6 +52,7 @@ class Rehearsal:
     def __post_init__(self) -> None:
         self.state = initial(self.play, mid_turn=self.mid_turn)
         self._turn = 0
+        self._how: record.How = "send"
         self._todo: deque[Action] = deque()
         self._busy = False
 
@@ -83,6 +84,7 @@ class Rehearsal:
         if questions is not None:
             self._emit("agent", AgentQuestion(text="\n".join(questions), request_id="q", parts=list(questions)))
         self._emit("agent", Yield(how=how))
+        self._how = "send" if questions is None else "answer"
         self._step(Yielded(how, questions))
         self._step(Respond())
         return self
@@ -122,7 +124,7 @@ class Rehearsal:
         self.done.append(action)
         match action:
             case Say():
-                self._write(record.of_say(action, action.text, "mid_turn" if action.mid_turn else "send"))
+                self._write(record.of_say(action, action.text, "mid_turn" if action.mid_turn else self._how))
             case Close():
                 self._write(record.of_close(action))
             case PutPlant(probe):

@@ -41,6 +41,16 @@ class Handover:
     draft: Draft
 
 
+@dataclass(frozen=True, slots=True)
+class Planting:
+    """A probe whose plant is being put in place, and what its message holds before it."""
+
+    probe: str
+    before: Draft
+    question: Draft | None = None
+    """The hand-over it answers asks: what it gets where the plant fails and nothing is left."""
+
+
 @dataclass(frozen=True)
 class State:
     """The run so far. Never changed: `dataclasses.replace` makes the next one."""
@@ -71,7 +81,7 @@ class State:
     """Mid-turn probes that fired and were kept back by the distance to another."""
     stopping: str | None = None
     handover: Handover | None = None
-    planting: tuple[str, Draft] | None = None
+    planting: Planting | None = None
     displaced: int = 0
     idle: int = 0
     last_probe: str | None = None
