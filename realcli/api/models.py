@@ -94,6 +94,13 @@ class Model(Frozen):
         default=[], description="Further ids the provider may answer with; the one of the plan's test request always counts."
     )
     endpoints: Endpoints = Field(description="One endpoint per wire API.")
+    context_tokens: Annotated[int, Field(ge=16_000, le=100_000_000)] | None = Field(
+        default=None,
+        description=(
+            "Most tokens a request may have. Terminus-2 sums up when 8000 are left; without it 1000000 are taken, and it sums up "
+            "after a refused request, which is a turn. claude-code and codex know their models."
+        ),
+    )
     prices: Prices | None = Field(default=None, description="Without prices the cost is unknown.")
 
 

@@ -75,6 +75,8 @@ class AgentSpec:
     """EXEC with permissions Ask: the task's fixed answer to every prompt. COLLAB asks the simulated user."""
     effort: str | None = None
     """Reasoning effort (spec.agents[].options.effort), None: the program's default."""
+    context_tokens: int | None = None
+    """Most tokens of a request to the model (spec.models[].contextTokens), None: not told."""
     setup: OwnSetup | None = None
     program_dir: str = "/opt/realcli/agent"
     state_dir: str = STATE_DIR

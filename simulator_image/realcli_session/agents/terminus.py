@@ -34,6 +34,7 @@ from realcli_session.agents.port import (
     Yield,
 )
 from realcli_session.agents.terminus_chat import ChatClient, ChatFailed, Message, Reply
+from realcli_session.agents.terminus_history import CONTEXT_LIMIT
 from realcli_session.agents.terminus_loop import Asked, Loop, Talk
 from realcli_session.agents.terminus_parser import Keys, Parsed
 from realcli_session.agents.terminus_tmux import TerminalLost, Tmux
@@ -105,9 +106,10 @@ class Terminus2:
         server = await tmux.start()
         self._spec, self._tmux = spec, tmux
         self._talk.channel = spec.mode == "COLLAB"
-        self._chat = ChatClient(spec.base_url, spec.token, spec.model, spec.effort)
+        self._chat = ChatClient(spec.base_url, spec.token, spec.model)
         note = terminus_launch.mcp_note(setup.mcp_servers, words) if setup is not None else ""
-        self._loop = Loop(self._ask, tmux, words, self, self._talk, note=note)
+        limit = spec.context_tokens or CONTEXT_LIMIT
+        self._loop = Loop(self._ask, tmux, words, self, self._talk, note=note, limit=limit)
         if setup is not None:
             names = [server.name for server in setup.mcp_servers]
             record = ledger.AgentSetup(

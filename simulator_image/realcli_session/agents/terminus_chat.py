@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import aiohttp
 
@@ -68,16 +68,16 @@ class OutputExceeded(ChatFailed):
 class ChatClient:
     """One model behind the gateway. `close` when done."""
 
-    def __init__(self, base_url: str, token: str, model: str, effort: str | None = None) -> None:
+    def __init__(self, base_url: str, token: str, model: str) -> None:
         root = base_url.rstrip("/")
         self._url = f"{root}/chat/completions" if root.endswith("/v1") else f"{root}/v1/chat/completions"
         self._token = token
-        self._settings: dict[str, Any] = {"model": model} if effort is None else {"model": model, "reasoning_effort": effort}
+        self._model = model
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, messages: Sequence[Message]) -> Reply:
         """One request. Waits for as long as the gateway does. Raises ContextExceeded, OutputExceeded, ChatFailed."""
-        body = json.dumps({"messages": list(messages), **self._settings}).encode()
+        body = json.dumps({"messages": list(messages), "model": self._model}).encode()
         try:
             async with self._client().post(self._url, data=body) as response:
                 raw = await _read(response)

@@ -35,7 +35,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("retries", "0", "the gateway repeats what fails; the release sends any failed request up to nine times"),
     Setting("cache_control", "off", "the release marks messages for models named Claude; Chat Completions has no such marks"),
     Setting("token_counter", "provider", "lengths are the provider's counts, not those of the release's tokenizer tables"),
-    Setting("max_input_tokens", "1000000", "the release's value for an unknown model; a refused length is handled as well"),
+    Setting(
+        "max_input_tokens",
+        "models[].contextTokens, else 1000000",
+        "the release looks into a table of models; its value for one it does not know. A refused length is handled as well",
+    ),
     Setting("max_output_tokens", "unknown", "the complaint about a cut answer names no number, as for a model it does not know"),
     Setting("record_terminal_session", "false", "asciinema would have to be installed in the image; the ledger is the record"),
     Setting("tmux", "toolkit", "the release installs tmux into the image over the network"),

@@ -14,7 +14,7 @@ from threading import Barrier
 from pydantic import JsonValue, TypeAdapter
 
 from realcli.api.base import seconds, sha256_digest
-from realcli.api.sweep import InsecureHttp
+from realcli.api.models import InsecureHttp, Model
 from realcli.benchmark.models import Oracle
 from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.run_files import PlacedFile, canary_values, render_run, render_traps
@@ -168,8 +168,12 @@ def _facts(hello: Hello) -> dict[str, JsonValue]:
     )  # fmt: skip
 
 
+def _model(trial: Trial) -> Model:
+    return next(m for m in trial.lock.spec.models if m.name == trial.configuration.model)
+
+
 def _gateway_config(trial: Trial, settings: Settings, markers: Mapping[str, Sequence[str]]) -> GatewayConfig:
-    model = next(m for m in trial.lock.spec.models if m.name == trial.configuration.model)
+    model = _model(trial)
     configuration, limits = trial.configuration, trial.lock.spec.limits
     endpoint = model.endpoints.of(configuration.api)
     if endpoint is None:
@@ -214,6 +218,7 @@ async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task, variable
         permissions=trial.configuration.permissions,
         exec_permissions=trial.task.exec_permissions,
         effort=trial.configuration.effort,
+        context_tokens=_model(trial).context_tokens,
         setup=attempt.own,
         uid=None if uid == hello.uid else uid,
         gid=None if uid == hello.uid else gid,

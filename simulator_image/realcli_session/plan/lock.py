@@ -26,6 +26,7 @@ from realcli_session.plan.setups import warnings as setup_warnings
 API_OF: dict[str, Api] = {program: facts.api for program, facts in PROGRAMS.items()}
 LIBC_OF = {program: facts.libc for program, facts in PROGRAMS.items()}
 MAX_ORDINALS = 100_000  # five digits
+CONTEXT_READER = "terminus-2"  # the one program that is told how long a request may be
 
 
 class PlanRequest(Frozen):
@@ -138,6 +139,7 @@ def _configuration(
         "setup": None if setup is None else setup.digest,
         "deviations": [d.dump() for d in deviations],
         **({"parts": dict(parts)} if parts else {}),
+        **({"contextTokens": model.context_tokens} if program == CONTEXT_READER and model.context_tokens is not None else {}),
     }
     return ConfigurationLock(
         name=f"{agent.name}.{model.name}",

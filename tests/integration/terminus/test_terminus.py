@@ -342,10 +342,12 @@ async def test_keys_of_every_kind(stand: StartStand) -> None:
     assert (run.work / "raw.bin").read_bytes() == b"x\0y;"
 
 
-async def test_a_full_context_is_handed_over(stand: StartStand) -> None:
+@pytest.mark.parametrize("context", [None, 128_000])
+async def test_a_full_context_is_handed_over(stand: StartStand, context: int | None) -> None:
     words = load()
-    first = {**reply("echo one\n"), "tokens": (990_000, 3_000)}
-    run = await stand(first, {"content": "SUMMARY"}, {"content": "QUESTIONS"}, {"content": "ANSWERS"}, DONE, mode="COLLAB")
+    first = {**reply("echo one\n"), "tokens": ((context or 1_000_000) - 10_000, 3_000)}
+    answers_ = ({"content": text} for text in ("SUMMARY", "QUESTIONS", "ANSWERS"))
+    run = await stand(first, *answers_, DONE, mode="COLLAB", context_tokens=context)
     await run.adapter.send("Opener.")
     await run.next(ToolCall)
     await run.adapter.send("Second wish.", mid_turn=True)

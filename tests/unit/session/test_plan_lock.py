@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from realcli.api.agents import Agent
 from realcli.api.base import sha256_digest
 from realcli.api.plan import Deviation, Lock, plan_of
-from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, with_answers
+from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, _configuration, build_lock, with_answers
 
 DIGEST = sha256_digest(b"index")
 DEVIATION = Deviation(program="claude-code", setting="DISABLE_AUTOUPDATER", value="1", reason="pinned version")
@@ -48,6 +49,18 @@ def test_deviations_stand_in_the_lock_and_in_the_key(build: Any) -> None:
     with_one, without = lock(build.request(), build.index()), lock(build.request(), build.index(), [])
     assert with_one.deviations == [DEVIATION]
     assert with_one.configurations[0].key != without.configurations[0].key
+
+
+@pytest.mark.parametrize(("program", "reads"), [("terminus-2", True), ("claude-code", False)])
+def test_a_models_context_stands_in_the_key_of_who_reads_it(build: Any, program: str, reads: bool) -> None:
+    plain = build.request().spec.models[0]
+    endpoints = plain.endpoints.model_copy(update={"chat": plain.endpoints.anthropic})
+    keys = set()
+    for tokens in (None, 128_000, 200_000):
+        model = plain.model_copy(update={"context_tokens": tokens, "endpoints": endpoints})
+        agent = Agent(name="a", program=program)
+        keys.add(_configuration(agent, model, [], None, "", {}).key)
+    assert len(keys) == (3 if reads else 1)
 
 
 def test_what_a_program_consists_of_stands_in_the_key(build: Any) -> None:
