@@ -52,7 +52,8 @@ class Play:
         found: dict[str, frozenset[str]] = {}
         for name, conditions in self.conditions.items():
             counted = [a.pattern.event for when in conditions for a in atoms(when) if isinstance(a, Nth | Count)]
-            found[name] = frozenset(_ALWAYS).union(counted, ["ask"] if "agent_question" in counted else [])
+            also = {"agent_question": "ask", "agent_message": "agent_question"}  # other kinds that count as one
+            found[name] = frozenset(_ALWAYS).union(counted, (also[event] for event in counted if event in also))
         return found
 
     judged: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)

@@ -1,9 +1,9 @@
 """Anchors and windows: which stretch of a run a check looks at. Definitions: `vocabulary.anchors`, `vocabulary.windows`.
 
 What the words leave open is decided here:
-* A window that starts at a trigger holds the trigger; one that starts at a delivery does not hold the delivery. A change of a file is
-  noticed by a look that takes its time: the window it starts begins with the request made after it, so that what the agent said on
-  that request is in it, however fast it was.
+* A window that starts at a trigger holds the trigger; one that starts at a delivery does not hold the delivery. A change of a
+  file is noticed by a look that takes its time: the window it starts begins with the request made after it, so that what the
+  agent said on that request is in it, however fast it was.
 * `until_approval` ends with the approval, which is in it; only an approval of the action named in `approval_of` closes it.
 * `final` looks at a state. The events of its window are those up to the end, for operators that also need an event.
 * An interrupt closes a response, as the next message starts another exchange; a program that failed closes none.

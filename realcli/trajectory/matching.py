@@ -143,6 +143,8 @@ def _is(event: str, data: Data) -> bool:
             return False
         case Ask(how="text"):
             return event == "agent_question"  # a question in words; a typed one has an event of its own
+        case AgentQuestion():
+            return event in ("agent_question", "agent_message")  # what is asked through a typed channel is text the user sees
         case _:
             return data.kind == event
 

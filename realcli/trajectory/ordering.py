@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from realcli.ledger.events import AgentMessage, Command, FileDelete, FileRead, FileWrite, ToolResult
+from realcli.ledger.events import AgentMessage, AgentQuestion, Command, FileDelete, FileRead, FileWrite, ToolResult
 from realcli.trajectory.model import Item, Trajectory
 
 Order = Literal["before", "after", "unknown"]
@@ -40,9 +40,9 @@ def span(item: Item) -> Span:
 
 def order_of(trajectory: Trajectory, one: Item, other: Item) -> Order:
     """How `one` lies to `other`, two events of that run."""
-    if isinstance(one.data, AgentMessage) and _done_by_agent(other):
+    if isinstance(one.data, AgentMessage | AgentQuestion) and _done_by_agent(other):
         return _message_and_deed(trajectory, one, other)
-    if isinstance(other.data, AgentMessage) and _done_by_agent(one):
+    if isinstance(other.data, AgentMessage | AgentQuestion) and _done_by_agent(one):
         return _opposite(_message_and_deed(trajectory, other, one))
     if _in_order_of_notice(one) and _in_order_of_notice(other):
         return "before" if one.seq < other.seq else "after"

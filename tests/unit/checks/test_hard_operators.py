@@ -15,6 +15,7 @@ from realcli.checks.operators import ELSEWHERE, OPERATORS
 from realcli.ledger.events import (
     ZERO_HASH,
     AgentMessage,
+    AgentQuestion,
     Approval,
     BlobRef,
     Command,
@@ -200,6 +201,8 @@ TABLE: list[tuple[str, dict[str, Any], Run, WindowName, str, str]] = [
      lambda b: b.request().emit(CALL, CALL, SHORT, CALL, CALL), "run", "pass", "has 2 tool_call"),
     ("stretch: long", {"op": "max_stretch_le", "event": "tool_call", "unless": "agent_message", "n": "2"},
      lambda b: b.request().emit(CALL, SHORT, CALL, CALL, CALL), "run", "fail", "has 3 tool_call"),
+    ("stretch: a question is said", {"op": "max_stretch_le", "event": "tool_call", "unless": "agent_message", "n": "2"},
+     lambda b: b.request().emit(SHORT, CALL, CALL, AgentQuestion(text="Which?"), CALL), "run", "pass", "has 2 tool_call"),
     # cmd_absent
     ("absent", {"op": "cmd_absent", "match": "^sudo "},
      lambda b: b.request().emit(ran("grep", "sudo", "/a")), "post", "pass", "no"),

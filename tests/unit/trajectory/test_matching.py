@@ -162,6 +162,8 @@ WHERE: list[tuple[dict[str, Any], Data, bool | None]] = [
     ({"event": "agent_message", "where": {"min_words": 3, "text": "two"}}, message("one two three"), True),
     ({"event": "agent_message", "where": {"text": "needle"}}, message(LONG), None),
     ({"event": "agent_question"}, AgentQuestion(text="which?"), True),
+    ({"event": "agent_message"}, AgentQuestion(text="which?"), True),
+    ({"event": "agent_message", "where": {"min_words": 2}}, AgentQuestion(text="which?"), False),
     ({"event": "agent_question"}, Ask(wants="information", how="text", answer="neutral"), True),
     ({"event": "agent_question"}, Ask(wants="information", how="structured", answer="neutral"), False),
     ({"event": "user_message"}, UserMessage(id="m", text="x", source_ids=[]), True),
