@@ -11,6 +11,7 @@ import pytest
 from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.script_models import Script
 from realcli.ledger.events import AgentMessage, Ask, FileWrite, ToolCall
+from realcli.trajectory.triggers import fired_at
 from realcli_session.user.events import Close, Missed, Respond, Say, Seen, Start, Stop, Yielded
 from realcli_session.user.lines import LATER, NEUTRAL, REFUSAL
 from realcli_session.user.machine import WORK, initial, step
@@ -864,3 +865,12 @@ def test_the_record_of_a_question_nobody_understood(build: Any) -> None:
     run = asking(build).hand_over("Which port? Which text is meant?").hand_over("Which port?")
     asks = [item.data for item in run.items if isinstance(item.data, Ask)]
     assert [(ask.answer, ask.unmatched, ask.near) for ask in asks] == [("slices", True, ["s2"]), ("slices", False, [])]
+
+
+def test_a_condition_on_messages_counts_typed_questions_as_the_judge_does(build: Any) -> None:
+    slices = [build.slice("s2", onEvent={"event": "agent_message", "nth": 2})]
+    run = build.run(build.script(["batch:a", "batch:b"], {"a": ["s1"], "b": ["s2"]}, slices=slices))
+    run.say("I look.").hand_over(questions=("Anything else?",))
+    assert run.said[-1].source_ids == ("slice:s2",)
+    when = run.play.conditions["slice:s2"][0]
+    assert fired_at(when, run.items).fired is not None
