@@ -78,3 +78,25 @@ def test_every_key_of_the_schema_is_on_the_page() -> None:
     text = PAGE.read_text()
     keys = set(schema["properties"]) | set(schema["$defs"]["Probe"]["properties"]) | set(schema["$defs"]["Slice"]["properties"])
     assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
+
+
+def _read_as(sentence: str) -> str:
+    found = reading.read(sentence)
+    if not found.requests:
+        open_ = any(part.endswith("?") or part.startswith("Let me know which") for part in reading.sentences(sentence))
+        return "open" if open_ else "none"
+    (request,) = found.requests
+    if request.bare:
+        return "bare"
+    if request.wants == "authorisation":
+        return "leave, for an action" if request.leave else "leave, for no action"
+    return "information, or leave for an action" if request.leave else "information"
+
+
+def test_the_sentences_of_the_page_are_read_as_it_says() -> None:
+    page = PAGE.read_text()
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \|$", page.split("| sentence | read as |\n|---|---|\n")[1].split("\n\n")[0], re.MULTILINE
+    )
+    assert len(rows) >= 15
+    assert [(sentence, _read_as(sentence)) for sentence, _ in rows] == rows
