@@ -145,6 +145,7 @@ class Exchange:
                 self._sent,
                 stream=self._streams,
                 effort=self._effort,
+                pauses=self._turn is not None,
             )
         )
         try:

@@ -256,6 +256,8 @@ class Gateway:
                 return refusal.limit_reached(self._dialect)
         del body
         exchange.record()
+        if where != "generate":  # no turn, so an agent can send any number: their waits must not stop its clock
+            return await exchange.run(self._start_hook)
         with self._meter.request():
             return await exchange.run(self._start_hook)
 

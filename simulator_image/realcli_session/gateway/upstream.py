@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,9 +90,12 @@ class Upstream:
             await self._session.close()
 
     async def ask(
-        self, path: str, query: str, headers: Mapping[str, str], body: bytes, *, stream: bool, effort: Effort
+        self, path: str, query: str, headers: Mapping[str, str], body: bytes, *, stream: bool, effort: Effort, pauses: bool
     ) -> Answer:
-        """Send until there is an answer or the bound is reached; `effort` is kept up to date meanwhile."""
+        """Send until there is an answer or the bound is reached; `effort` is kept up to date meanwhile.
+
+        `pauses`: its waits are no working time.
+        """
         url = self._dialect.upstream_url(self._config.upstream, path, query)
         while True:
             effort.attempts += 1
@@ -107,7 +111,7 @@ class Upstream:
                     answer if isinstance(answer, NoAnswer) else Whole(answer.status, answer.headers, answer.body, exhausted=True)
                 )
             effort.waited += wait
-            with self._meter.waiting():
+            with self._meter.waiting() if pauses else contextlib.nullcontext():
                 await self._clock.sleep(wait)
 
     async def plain(self) -> PlainAnswer:

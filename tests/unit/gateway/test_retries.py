@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,33 @@ async def test_agent_sees_nothing_of_troubles_before_the_first_byte(rig: MakeRig
     assert made.gateway.turns == 1
     assert made.gateway.waiting_seconds() == 69.0
     assert len({seen.raw for seen in made.provider.seen}) == 1
+
+
+async def test_waits_of_what_is_no_turn_are_working_time(rig: MakeRig) -> None:
+    """A program may send any number of token counts; their waits would stop its clock."""
+    made = await rig(says(429, headers={"retry-after": "7"}), says(200, {"input_tokens": 1}))
+    assert (await made.ask(made.body(), "/v1/messages/count_tokens"))[0] == 200
+    assert made.clock.slept == [7.0]
+    assert (made.gateway.waiting_seconds(), made.gateway.turns) == (0.0, 0)
+    assert made.of("model_reply")[0]["waitedMs"] == 7000
+
+
+async def test_an_open_count_keeps_no_wait_of_a_turn_from_counting(rig: MakeRig) -> None:
+    go = asyncio.Event()
+
+    async def count_or_overloaded(request: web.Request) -> web.StreamResponse:
+        if request.path.endswith("count_tokens"):
+            await go.wait()
+            return await says(200, {"input_tokens": 1})(request)
+        return await (says(529) if len(made.provider.seen) < 3 else streams(message()))(request)
+
+    made = await rig(count_or_overloaded)
+    counting = asyncio.create_task(made.ask(made.body(), "/v1/messages/count_tokens"))
+    await made.provider.arrived.get()
+    assert (await made.ask(made.body()))[0] == 200
+    assert made.gateway.waiting_seconds() == 1.0
+    go.set()
+    assert (await counting)[0] == 200
 
 
 BOUNDS = [
