@@ -197,6 +197,8 @@ class Snapshot:
         self._write(archive.padding(size))
 
     def _member(self, parts: Parts, member: Member) -> None:
+        if len(parts) > MAX_DEPTH:  # such a name would not be put back
+            raise self._too_large("depth", parts, len(parts), MAX_DEPTH)
         if self._entries >= self._max_entries:
             raise self._too_large("entries", parts, self._entries + 1, self._max_entries)
         self._entries += 1

@@ -29,19 +29,21 @@ class ProtectedPlaces:
 
     async def start(self) -> None:
         """Remember what is there."""
-        self._before = await self._look()
+        found, whole = await self._look()
+        self._before = found if whole else None
 
     async def changed(self) -> list[str]:
-        """Paths that came, went or are different, sorted; empty if one of the two looks was not complete: nothing is proven."""
-        after = await self._look()
+        """Paths that came, went or are different, sorted. A look that was cut proves what it saw, and nothing of the rest."""
+        after, whole = await self._look()
         before = self._before
-        if before is None or after is None:
+        if before is None:
             return []
-        return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        looked_at = before.keys() | after.keys() if whole else after.keys()
+        return sorted(path for path in looked_at if before.get(path) != after.get(path))
 
-    async def _look(self) -> dict[str, Facts] | None:
+    async def _look(self) -> tuple[dict[str, Facts], bool]:
         scan = await self._runner.scan(GLOBS, max_files=MAX_FILES, max_bytes=0, hash_limit=0, budget=SECONDS)
-        return {entry.path: _facts(entry) for entry in scan.entries} if scan.complete else None
+        return {entry.path: _facts(entry) for entry in scan.entries}, scan.complete
 
 
 def _facts(entry: ScanEntry) -> Facts:

@@ -345,10 +345,13 @@ class RunnerClient:
         number, answer = connection.request(Op.DELTA, content, stream)
         sink = _Bounded(to, max_bytes + 2048 * max_entries + _ARCHIVE_SLACK)
         feeding = asyncio.create_task(_give(feed, base))
+        feeding.add_done_callback(lambda task: stream.discard() if _failed(task) else None)
         try:
             while chunk := await connection.within(DELTA_SILENCE, stream.read(), Op.DELTA):
                 with connection.believing():
                     await sink.write(chunk)
+            if _failed(feeding):
+                feeding.result()
             fields = await connection.answer(number, answer, Op.DELTA)
         finally:
             feeding.cancel()
@@ -414,6 +417,10 @@ class RunnerClient:
             return await connection.answer(number, answer, op)
         finally:
             stream.abandon()
+
+
+def _failed(task: asyncio.Task[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is not None
 
 
 async def _give(stream: OutStream, source: AsyncIterable[bytes]) -> None:

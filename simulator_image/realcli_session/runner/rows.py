@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any, Literal, cast
 
 from realcli.wire import body
@@ -26,6 +27,7 @@ from realcli_session.runner.port import (
 
 MAX_LINE = 1 << 20
 MAX_LINES_BYTES = 128 << 20
+_HEX64 = re.compile("[0-9a-f]{64}")
 _KINDS = ("file", "dir", "symlink", "fifo", "socket", "char", "block")
 
 
@@ -121,8 +123,13 @@ def _entry(fields: Fields) -> ScanEntry:
     kind = fields.text("kind")
     if kind not in _KINDS:
         raise BadBody(f"kind: {kind[:40]!r} is not known")
+    raw, digest = fields.raw("path"), fields.optional_text("sha256")
+    if not raw.startswith(b"/"):
+        raise BadBody(f"path: expected an absolute one, found {_printable(raw)[:40]!r}")
+    if digest is not None and not _HEX64.fullmatch(digest):
+        raise BadBody(f"sha256: expected 64 hex digits, found {digest[:40]!r}")
     return ScanEntry(
-        raw=fields.raw("path"),
+        raw=raw,
         kind=cast(EntryKind, kind),
         size=fields.integer("size"),
         mode=fields.integer("mode"),
@@ -130,7 +137,7 @@ def _entry(fields: Fields) -> ScanEntry:
         gid=fields.integer("gid"),
         mtime_ns=fields.integer("mtime_ns", -(1 << 70), 1 << 70),
         ctime_ns=fields.integer("ctime_ns", -(1 << 70), 1 << 70),
-        sha256=fields.optional_text("sha256"),
+        sha256=digest,
         link=fields.optional_raw("link"),
     )
 

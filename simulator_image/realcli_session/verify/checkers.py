@@ -17,6 +17,7 @@ from realcli.benchmark.bundles import read_tree
 from realcli.benchmark.oracle_models import Oracle
 from realcli.ledger.events import HardCheck
 from realcli.wire.archive import END, Member, header, padding
+from realcli.wire.protocol import ErrorCode
 from realcli_session.phases.archive import unarchive
 from realcli_session.phases.limits import QUIESCE_KILL, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES
 from realcli_session.phases.quiesce import not_wedged
@@ -69,7 +70,9 @@ def as_lines(lines: Sequence[HardCheck]) -> bytes:
 async def _prepare(runner: RunnerPort, oracle: Oracle, archive: Path, scripts: bytes) -> None:
     """Nothing runs, the contract paths are those of the snapshot, and the scripts are the task's own."""
     async with not_wedged(QUIESCE_KILL, "stop everything"):
-        await runner.quiesce(grace=0.0, kill=QUIESCE_KILL)
+        report = await runner.quiesce(grace=0.0, kill=QUIESCE_KILL)
+    if report.survivors or not report.proven:
+        raise RunnerError(ErrorCode.BUSY, "something still runs that could not be stopped")
 
     async def source() -> AsyncIterator[bytes]:
         yield scripts

@@ -9,9 +9,11 @@ import zstandard
 
 from realcli.benchmark.models import Oracle
 from realcli.wire.archive import END, Member, header, padding
+from realcli_session.runner.port import ProcInfo, QuiesceReport
 from realcli_session.verify.checkers import run_checkers
 from realcli_session.verify.checks import Run, TakenSnapshot
 
+SURVIVOR = ProcInfo(pid=7, ppid=1, pgid=7, sid=7, uid=0, state="D", start_ticks=1, argv=("x",))
 SCRIPTS = {
     "same.sh": '#!/bin/sh\ntest "$(cat state)" = fresh || exit 1\necho spoilt >state; touch more; test "$1" = ""\n',
     "no.sh": "#!/bin/sh\necho not done >&2; exit 1\n",
@@ -64,6 +66,24 @@ async def test_each_script_has_its_own_state_and_its_own_end(pod, private: Path,
     assert "killed after 2 s" in lines[6].detail
     assert lines[0].by_seq == 7
     await pod.client.run(["rm", "-rf", "/checks"], env={"PATH": "/bin"}, cwd="/", seconds=10)
+
+
+@pytest.mark.parametrize("report", [QuiesceReport((), (), (), False), QuiesceReport((SURVIVOR,), (), (), False)])
+async def test_no_script_runs_beside_what_could_not_be_stopped(report: QuiesceReport, private: Path, tmp_path: Path) -> None:
+    class Haunted:
+        """A runner that may do nothing but this."""
+
+        async def quiesce(self, *, grace: float, kill: float) -> QuiesceReport:
+            return report
+
+    oracle = Oracle.model_validate({"schema": "realcli.dev/oracle/1", "paths": ["/x"], "checkers": {"no": {"run": "no.sh"}}})
+    runs = [Run("p", "c", "script", "no", (), TakenSnapshot(7, "0" * 64))]
+
+    async def fetch(_: TakenSnapshot) -> Path:
+        return tmp_path
+
+    (line,) = await run_checkers(Haunted(), runs, oracle, private, b"{}", "/", fetch)  # type: ignore[arg-type]
+    assert (line.outcome, "could not be stopped" in line.detail) == ("broken", True)
 
 
 async def test_a_runner_that_goes_leaves_broken_lines(pod, private: Path, tmp_path: Path) -> None:

@@ -177,8 +177,9 @@ async def test_the_whole_root_leaves_out_kernel_and_runner(start, empty_root: Pa
         (lambda root: [(root / f"f{n}").write_bytes(bytes(100)) for n in range(11)], {"max_bytes": 1000}, "bytes"),
         (lambda root: [(root / f"f{n}").touch() for n in range(11)], {"max_bytes": BIG, "max_entries": 10}, "entries"),
         (lambda root: deep(root, 250), {"max_bytes": BIG}, "depth"),
+        (lambda root: deep(root, 201 - len(root.parts), "file"), {"max_bytes": BIG}, "depth"),
     ],
-    ids=["sparse terabyte", "bytes", "entries", "depth"],
+    ids=["sparse terabyte", "bytes", "entries", "depth", "a file in the deepest directory"],
 )
 async def test_over_a_limit(pod, here: Path, build: Callable[[Path], object], limits: dict[str, int], limit: str) -> None:
     (here / "s").mkdir()
@@ -195,14 +196,26 @@ def sparse(path: Path) -> None:
         file.truncate(1 << 40)
 
 
-def deep(root: Path, levels: int) -> None:
+def deep(root: Path, levels: int, file: str | None = None) -> None:
     fd = os.open(root, os.O_RDONLY)
     for _ in range(levels):
         os.mkdir("d", dir_fd=fd)
         below = os.open("d", os.O_RDONLY, dir_fd=fd)
         os.close(fd)
         fd = below
+    if file is not None:
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, dir_fd=fd))
     os.close(fd)
+
+
+async def test_whatever_an_archive_may_hold_can_be_restored(pod, here: Path) -> None:
+    """The deepest file that is archived is one that is put back."""
+    (here / "s").mkdir()
+    deep(here / "s", 199 - len(here.parts), "file")
+    sink = Sink()
+    await pod.client.snapshot([f"{here}/s"], sink, max_bytes=BIG)
+    report = await pod.client.restore(source(bytes(sink.data)), root=f"{here}/copy", max_bytes=BIG)
+    assert report.entries == 201 - len(here.parts)
 
 
 async def test_files_that_change_while_they_are_read_keep_the_archive_whole(pod, here: Path) -> None:

@@ -61,6 +61,14 @@ async def test_a_look_that_was_cut_proves_nothing(looks: tuple[bool, bool]) -> N
     assert await places.changed() == []
 
 
+async def test_a_look_that_was_cut_proves_what_it_saw() -> None:
+    """Or whoever fills a place with enough files has never touched it."""
+    after = seen(entry("/opt/realcli/lib/libc.so.6", mtime=2), entry("/tests/1"), complete=False)
+    places = ProtectedPlaces(Runner(seen(*OWN), after))  # type: ignore[arg-type]
+    await places.start()
+    assert await places.changed() == ["/opt/realcli/lib/libc.so.6", "/tests/1"]
+
+
 class Files:
     def __init__(self, files: dict[str, bytes]) -> None:
         self._files = files

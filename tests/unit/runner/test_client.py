@@ -122,6 +122,44 @@ async def test_the_environment_keeps_every_byte(pair: tuple[RunnerClient, Peer])
         await waiting
 
 
+ENTRY = {
+    "path": "/x", "kind": "file", "size": 1, "mode": 0o644, "uid": 0, "gid": 0, "mtime_ns": 1, "ctime_ns": 1,
+    "sha256": "0" * 64, "link": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "lie", [{"sha256": "zz"}, {"sha256": "0" * 63 + "G"}, {"path": "x"}, {"path": ""}, {"size": "1"}, {"kind": "x"}]
+)
+async def test_a_scan_with_an_impossible_row_is_the_end_of_the_runner(
+    pair: tuple[RunnerClient, Peer], lie: dict[str, Any]
+) -> None:
+    """Such a row would be an error of ours where it is written down, and that of nobody the agent is blamed for."""
+    client, peer = pair
+    waiting = asyncio.ensure_future(client.scan(["/x"]))
+    header, payload = await peer.hear("req")
+    peer.say({"t": "data", "s": json.loads(payload)["stream"]}, json.dumps(ENTRY | lie).encode() + b"\n")
+    peer.say({"t": "end", "s": json.loads(payload)["stream"]})
+    peer.say({"t": "ok", "id": header["id"]}, {"complete": True, "stopped_by": None, "unreadable": []})
+    with pytest.raises(RunnerLost, match="broken protocol"):
+        await waiting
+
+
+async def test_a_base_that_cannot_be_read_is_no_fault_of_the_runners(pair: tuple[RunnerClient, Peer]) -> None:
+    client, peer = pair
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"x" * 10
+        raise OSError("the spool is gone")
+
+    waiting = asyncio.ensure_future(client.delta(broken(), Sink(), max_bytes=1))
+    await peer.hear("req")
+    async with asyncio.timeout(20):
+        with pytest.raises(OSError, match="the spool is gone"):
+            await waiting
+    assert client.lost is None
+
+
 LIES: dict[str, bytes] = {
     "garbage": b"GET / HTTP/1.1\r\n\r\n",
     "oversized": b"RCW1\xff\xff\xff\xff\xff\xff\xff\xff",
