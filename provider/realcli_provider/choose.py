@@ -58,12 +58,12 @@ def policy(name: str) -> Policy:
 def replay(work: Policy, conversation: Conversation, otherwise: Answer) -> Answer:
     """What the policy does after all that has happened."""
     acting = work(conversation.opening)
-    action = next(acting)
-    for reply in conversation.replies:
-        try:
+    try:
+        action = next(acting)
+        for reply in conversation.replies:
             action = acting.send(reply)
-        except StopIteration:
-            return otherwise
+    except StopIteration:
+        return otherwise
     return as_answer(action)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from realcli_provider.choose import choose
+from realcli_provider.choose import choose, replay
 from realcli_provider.conversation import Conversation, Reply, Request, Tool
 from realcli_provider.dialects import chat
 from realcli_provider.reply import make
@@ -243,3 +243,11 @@ async def test_garbage_another_model_other_usage_and_echo() -> None:
 async def test_the_script_s_own_model_id() -> None:
     async with serving(answer_as="resolved-1") as ask:
         assert (await (await ask(stream=False)).json())["model"] == "resolved-1"
+
+
+@pytest.mark.parametrize("replies", [(), (Reply(said="more"),)])
+def test_a_policy_that_has_nothing_to_say_leaves_it_to_otherwise(replies: tuple[Reply, ...]) -> None:
+    def silent(opening: str) -> Generator[Answer, Reply, None]:
+        yield from ()
+
+    assert replay(silent, Conversation("go", replies), Answer(say="done")) == Answer(say="done")
