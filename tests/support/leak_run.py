@@ -68,7 +68,7 @@ class LeakingEndpoint:
             text = models.second_half(self.half) + " " + text
         elif self.style is not None and self.secret is not None:
             hint = models.STYLES[self.style](self.rng, self.secret)
-            text = models.woven(text, hint) if self.style == models.WOVEN else f"{text} {hint}"
+            text = models.woven(text, hint) if self.style in (models.WOVEN, models.SPLIT) else f"{text} {hint}"
             leaks = self.style != models.SPLIT  # the first half says nothing yet
         self.leaked.append(leaks)
         self.texts.append(text)

@@ -129,8 +129,8 @@ def _url(rng: random.Random, s: Secret) -> str:
 
 
 def _split(rng: random.Random, s: Secret) -> str:
-    """Told in halves; the other half is said with the next message (see `second_half`)."""
-    return f"Something begins with {s.word[: len(s.word) // 2]}"
+    """Told in halves, inside a sentence; the other half is said with the next message (see `second_half`)."""
+    return f"something begins with {s.word[: len(s.word) // 2]}"
 
 
 def second_half(s: Secret) -> str:
