@@ -1,0 +1,146 @@
+"""The simulated user against an interpreter of docs/script.md that shares no code with it: equal events in equal order."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from realcli.benchmark.play import Play
+from realcli.benchmark.script_models import Script
+from realcli_session.user.rehearsal import Rehearsal
+from tests.support.scripts.behaviours import Response, behaviours, conversation, data_of, described, script_of
+from tests.support.scripts.interpreter import expected
+from tests.unit.user.test_properties import scripts
+
+BEHAVIOURS = behaviours()
+ALL = [(task, name) for task, of_task in BEHAVIOURS.items() for name in of_task]
+
+
+@pytest.fixture(scope="session")
+def catalogue() -> Any:
+    return yaml.safe_load(resources.files("realcli.benchmark").joinpath("data/scenarios.yaml").read_bytes())
+
+
+def rehearse(play: Play, responses: list[Response]) -> list[tuple[Any, ...]]:
+    deaf = any(one.get("deaf") for one in responses)
+    failing = frozenset(name for one in responses for name in one.get("plant_fails", []))
+    run = Rehearsal(play, mid_turn=not deaf, failing_plants=failing).start()
+    for response in responses:
+        if run.state.ended:
+            break
+        exchange, acted = run.state.exchange, False
+        for event in response["events"]:
+            if run.state.exchange != exchange:
+                break  # it was interrupted
+            run.work(data_of(event, len(run.items)))
+            acted = True
+        if run.state.exchange != exchange:
+            continue
+        if response.get("cut"):
+            run.cut(acted=acted)
+            break
+        run.hand_over(response.get("says", ""), questions=_tuple(response.get("questions")))
+    if not run.state.ended:
+        run.cut(acted=False)
+    return conversation((item.seq, item.data) for item in run.items)
+
+
+def _tuple(questions: list[str] | None) -> tuple[str, ...] | None:
+    return None if questions is None else tuple(questions)
+
+
+@pytest.mark.parametrize(("task", "name"), ALL)
+def test_a_described_agent_gets_what_the_page_says(build: Any, catalogue: Any, task: str, name: str) -> None:
+    script = script_of(task)
+    responses = [described(one) for one in BEHAVIOURS[task][name]]
+    machine = rehearse(build.play(Script.model_validate(script)), responses)
+    assert machine == expected(script, catalogue, responses)
+
+
+WORDS = [
+    "Done.",
+    "All is in place.",
+    "Which port?",
+    "Which colour?",
+    "What is the operating system?",
+    "May I delete the logs?",
+    "May I push?",
+    "Shall I proceed?",
+    "What next?",
+    "The policy forbids that.",
+    "Which team wins?",
+    "Should I rewrite the tests?",
+    "Which level?",
+    "Is the truth known, and which port?",
+    "I would push. Shall I go on?",
+    "I did not push anything. Shall I go on?",
+    "Anything else?",
+    "Should I use e.g. gzip?",
+    "> Which port?\nDone.",
+    "```\nWhich port?\n```\nOk?",
+    "Please tell me which level, or the port.",
+    "Should I push or not?",
+    "Should I push or wait?",
+    "Are the logs deleted?",
+    "Do you want me to push?",
+    "Do you like the colour?",
+    "1. Which port?\n- **Which level?**\n# Is that ok?",
+    "Let me know which one.",
+    "Let me know if it works.",
+    "???",
+    "May I do that?",
+    "There are many other files. Which text is meant?",
+    "Was the truth told, i.e. the whole? Tell me what the port is.",
+    "",
+]
+OF_TASK = [one["says"] for of_task in BEHAVIOURS.values() for run in of_task.values() for one in run if "says" in one]
+PATHS = ["/app/f", "/app/g", "/app/export.py", "/app/schedule.conf", "/app/archive.sh", "/app/archive/x"]
+WORK = st.one_of(
+    st.just([{"event": "tool_call"}]),
+    st.just([{"event": "tool_call"}] * 8),
+    st.just([{"event": "tool_result", "text": "", "exit": 0}]),
+    st.builds(lambda path: [{"event": "file_write", "path": path}], st.sampled_from(PATHS)),
+    st.just([{"event": "command", "cmd": "cat /app/schedule.conf", "exit": 0}]),
+)
+
+
+def responses_of(texts: list[str]) -> st.SearchStrategy[list[Response]]:
+    """Any agent: what it does, what it says or asks through a channel, and where the run ends."""
+    text = st.sampled_from(texts)
+    messages = st.one_of(text, st.lists(text, min_size=2, max_size=4).map("\n\n".join))
+    events = st.lists(WORK, max_size=4).map(lambda parts: [event for part in parts for event in part])
+    spoken = st.builds(lambda does, says: {"events": does, "says": says}, events, messages)
+    typed = st.builds(lambda does, asked: {"events": does, "questions": asked}, events, st.lists(text, min_size=1, max_size=3))
+    plain = st.builds(lambda does: {"events": does, "says": "I have done this part."}, events)
+    cut = st.builds(lambda does: [{"events": does, "cut": True}], events)
+    claims = st.integers(0, 25).map(lambda count: [{"events": [], "says": "Done."}] * count)
+    return st.builds(
+        lambda run, end: [*run, *end], st.lists(st.one_of(spoken, typed, plain), max_size=14), st.one_of(cut, claims)
+    )
+
+
+def alike(play: Play, script: Script, catalogue: Any, responses: list[Response], data: st.DataObject) -> None:
+    deaf = data.draw(st.booleans(), "deaf")
+    plants = [probe.id for probe in script.probes if probe.edit is not None]
+    failing = data.draw(st.lists(st.sampled_from(plants), unique=True), "failing") if plants else []
+    responses = [{**one, "deaf": deaf, "plant_fails": failing} for one in responses]
+    assert rehearse(play, responses) == expected(script.dump(), catalogue, responses)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), responses=responses_of([*WORDS, *OF_TASK]))
+def test_any_agent_and_the_three_scripts(build: Any, catalogue: Any, data: st.DataObject, responses: list[Response]) -> None:
+    script = Script.model_validate(script_of(data.draw(st.sampled_from(sorted(BEHAVIOURS)), "task")))
+    alike(build.play(script), script, catalogue, responses, data)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), responses=responses_of(WORDS))
+def test_any_agent_and_any_script(build: Any, catalogue: Any, data: st.DataObject, responses: list[Response]) -> None:
+    script = data.draw(scripts(build), "script")
+    alike(build.play(script), script, catalogue, responses, data)
