@@ -67,6 +67,7 @@ class Ledgered:
     provider_failed: asyncio.Event = field(default_factory=asyncio.Event)
     provider_failure: ProviderFailure | None = None
     refused_by_model: bool = False
+    cut_by_provider: str | None = None
     witness: Witness = field(default_factory=Witness)
     stopping: bool = False
 
@@ -112,6 +113,7 @@ class Exchange:
             self._shared.witness.asked(self._id, main=self._visible)
         if self._turn is not None and self._visible:
             self._shared.refused_by_model = False
+            self._shared.cut_by_provider = None
         return self._turn is not None
 
     def record(self) -> None:
@@ -283,6 +285,8 @@ class Exchange:
             self._shared.witness.ended(self._id, complete=self._reply.complete)
         if aborted == "provider" and self._turn is not None:
             self._turns.cut_by_provider(self._key, self._turn.number)
+            if self._visible and self._first_byte is not None:
+                self._shared.cut_by_provider = f"the provider cut the answer to turn {self._turn.number}: {error}"
         if self._turn is not None and self._visible and self._reply.complete:
             self._shared.refused_by_model = self._reply.refusal
         cost = None

@@ -131,6 +131,11 @@ class GatewayPort(Protocol):
         """The last finished reply of the main conversation ended by a safety refusal, and no newer request was accepted."""
 
     @property
+    def cut_by_provider(self) -> str | None:
+        """The last reply of the main conversation was cut by the provider after its first byte, and no newer request was
+        accepted: what happened, for people."""
+
+    @property
     def witness(self) -> Witness:
         """Whose move it is, by what passed the gateway: bears out what an agent program says of itself."""
 

@@ -124,6 +124,11 @@ class Gateway:
         return self._shared.refused_by_model
 
     @property
+    def cut_by_provider(self) -> str | None:
+        """The last main answer was cut by the provider."""
+        return self._shared.cut_by_provider
+
+    @property
     def witness(self) -> Witness:
         """See GatewayPort."""
         return self._shared.witness

@@ -32,9 +32,17 @@ def signalled(attempt: Attempt) -> Happening | None:
 
 
 def last_word(attempt: Attempt, happening: Happening) -> Happening:
-    """What the work ended with, or AGENT_REFUSED where the last answer of the main conversation was a safety refusal."""
+    """What the work ended with, seen with what the gateway knows of the last answer of the main conversation.
+
+    AGENT_REFUSED: it was a safety refusal. PROVIDER_FAILED: the provider cut it and the program gave up on that, which nothing
+    the agent does can bring about; a program that exits on its own is not excused by it.
+    """
     cause, detail = happening
-    if cause not in _ENDS_OF_THE_AGENT or attempt.gateway is None or not attempt.gateway.refused_by_model:
+    if cause not in _ENDS_OF_THE_AGENT or attempt.gateway is None:
+        return happening
+    if cause is Cause.AGENT_FAILED and attempt.gateway.cut_by_provider is not None:
+        return Cause.PROVIDER_FAILED, f"{attempt.gateway.cut_by_provider}; the program gave up: {detail}"
+    if not attempt.gateway.refused_by_model:
         return happening
     return Cause.AGENT_REFUSED, "the model's last answer was a safety refusal" + (f"; {detail}" if detail else "")
 

@@ -55,11 +55,23 @@ class Stand:
     """Phase -> first and last event of the undisturbed run."""
 
     def run(self, disturbance: Disturbance | None = None) -> Stream:
-        """The event stream of a new attempt, which has to end well."""
+        """The event stream of a new attempt, which has to end well.
+
+        A program may give up on an answer that the provider cut in its middle. That attempt does not count, and as in a cluster
+        the next one does.
+        """
         self.attempts += 1
         number = ["--attempt", str(self.attempts)]
         with self.sweep.pod(self.ordinal, "work", *number) as pod:
             worked = self._ended(pod, disturbance if disturbance and disturbance.phase != "verify" else None)
+        if (
+            disturbance
+            and disturbance.who == "provider"
+            and worked.termination
+            and worked.termination.reason == "ProviderUnavailable"
+        ):
+            assert "the provider cut the answer" in str(worked.termination.message)
+            return self.run()
         with self.sweep.pod(self.ordinal, "verify", *number, "--verify", "1") as pod:
             verified = self._ended(pod, disturbance if disturbance and disturbance.phase == "verify" else None)
         ended_well(worked, verified)

@@ -275,6 +275,16 @@ async def test_a_refusal_is_the_last_word_until_the_agent_goes_on(rig: MakeRig, 
     never.set()
 
 
+@EACH
+async def test_a_cut_by_the_provider_is_known_until_the_agent_asks_again(rig: MakeRig, wire: Wire) -> None:
+    whole = wire.stream("half of it", MODEL)
+    made = await rig(streams(*whole[:2], cut=True), good(wire), dialect=wire.api)
+    await made.cut(raw(wire.plain("go"), stream=True))
+    assert "the provider cut the answer to turn 1" in str(made.gateway.cut_by_provider)
+    await made.ask(raw(wire.plain("go"), stream=True))
+    assert made.gateway.cut_by_provider is None
+
+
 DECLINED = [
     (RESPONSES, {"error": {"code": "invalid_prompt", "message": "flagged"}}, True),
     (CHAT, {"error": {"code": "content_filter", "message": "filtered"}}, True),

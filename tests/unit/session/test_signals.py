@@ -23,7 +23,25 @@ ENDS = [
 
 @pytest.mark.parametrize(("cause", "refused", "want"), ENDS)
 def test_last_word(cause: Cause, refused: bool, want: Cause) -> None:
-    attempt: Any = SimpleNamespace(gateway=SimpleNamespace(refused_by_model=refused))
+    attempt: Any = SimpleNamespace(gateway=SimpleNamespace(refused_by_model=refused, cut_by_provider=None))
     assert last_word(attempt, (cause, "why"))[0] is want
     assert last_word(attempt, (cause, "why"))[1].endswith("why")
     assert last_word(SimpleNamespace(gateway=None), (cause, "why")) == (cause, "why")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("cause", "want"),
+    [
+        (Cause.AGENT_FAILED, Cause.PROVIDER_FAILED),  # its program gave up on what the provider did
+        (Cause.AGENT_EXIT, Cause.AGENT_EXIT),  # which an agent could do on purpose
+        (Cause.COMPLETED, Cause.COMPLETED),
+        (Cause.TURN_LIMIT, Cause.TURN_LIMIT),
+    ],
+)
+def test_a_cut_by_the_provider_excuses_a_program_that_gives_up(cause: Cause, want: Cause) -> None:
+    gateway = SimpleNamespace(refused_by_model=False, cut_by_provider="the provider cut the answer to turn 3: reset")
+    attempt: Any = SimpleNamespace(gateway=gateway)
+    found, detail = last_word(attempt, (cause, "API Error"))
+    assert found is want
+    assert detail.endswith("API Error")
+    assert ("cut the answer to turn 3" in detail) is (want is Cause.PROVIDER_FAILED)
