@@ -28,6 +28,8 @@ from realcli.ledger.seals import RunJson
 
 PUBLIC = ["task.toml", INSTRUCTION, "environment"]
 PRIVATE = ["interaction", "run", "tests", "solution"]
+_TEXTS = ("task.toml", INSTRUCTION, SCRIPT, ORACLE)
+_MAX_TEXT = 4 << 20  # bytes of one of them
 _REQUIRED = ["task.toml", INSTRUCTION, "environment/Dockerfile", SCRIPT, ORACLE, "tests/test.sh", "solution/solve.sh"]
 _SAMPLE_RUN = RunJson(instance_id="rc-0000000000000000", nonce="0" * 64, seed=0)
 
@@ -144,6 +146,8 @@ def _read(folder: Path, problems: list[Problem]) -> Task | None:
     config = _toml(folder, "task.toml", TaskToml, problems, REMEDIES)
     script, oracle = _json(folder, SCRIPT, Script, problems), _json(folder, ORACLE, Oracle, problems)
     instruction = _text(folder, INSTRUCTION, problems)
+    if any((folder / name).is_file() and (folder / name).stat().st_size > _MAX_TEXT for name in _TEXTS):
+        return None  # said above; a bundle would be made of it in memory
     try:
         public, private = read_tree(folder, PUBLIC), read_tree(folder, PRIVATE)
     except ValueError as error:
@@ -167,6 +171,9 @@ def _text(folder: Path, name: str, problems: list[Problem]) -> str | None:
     path = folder / name
     if not path.is_file():
         return None
+    if (size := path.stat().st_size) > _MAX_TEXT:
+        problems.append(Problem(name, "", f"has {size} bytes, at most {_MAX_TEXT} are read", "shorten it"))
+        return None
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -184,6 +191,9 @@ def _toml(folder: Path, name: str, model: type[M], problems: list[Problem], reme
         return _validated(model, tomllib.loads(text), name, problems, remedies)
     except tomllib.TOMLDecodeError as error:
         problems.append(Problem(name, _line(str(error)), f"is not TOML: {error}", "correct the line"))
+        return None
+    except (ValueError, RecursionError) as error:  # numbers and depths that Python does not take
+        problems.append(Problem(name, "", f"cannot be read as TOML: {error}", "correct the value"))
         return None
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import lzma
 import posixpath
 import tarfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +89,13 @@ class FolderFiles:
             yield file
 
 
+_DAMAGE = (
+    *(tarfile.TarError, zlib.error, lzma.LZMAError, EOFError),
+    *(KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError),
+)
+"""What an archive that is none, or whose JSON says something else, can raise."""
+
+
 @dataclass(frozen=True)
 class ImageArchive:
     """An opened archive."""
@@ -107,7 +116,7 @@ def open_archive(path: Path) -> Iterator[ImageArchive]:
         try:
             files: Files = FolderFiles(path) if path.is_dir() else TarFiles(stack.enter_context(tarfile.open(path)))
             opened = _read(files)
-        except (tarfile.TarError, KeyError, ValueError, TypeError, IndexError, EOFError) as error:
+        except _DAMAGE as error:
             raise UserError(
                 f"--image {path}: neither a `docker save` archive nor an OCI layout ({type(error).__name__}: {error}); "
                 "make one with: docker save -o FILE IMAGE, or buildah push IMAGE oci-archive:FILE"

@@ -288,6 +288,21 @@ def test_a_watch_covers_what_the_runner_finds(glob: str, covered: bool) -> None:
     assert step.matched is covered  # the runner itself
 
 
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "9" * 5000], ids=["deep", "long number"])
+def test_toml_that_python_cannot_hold_is_a_problem_of_the_file(suite_dir: Path, text: str) -> None:
+    (suite_dir / "tasks/site-settings/task.toml").write_text(text)
+    (found,) = problems(suite_dir)
+    assert found.startswith("tasks/site-settings/task.toml: cannot be read as TOML: ")
+
+
+@pytest.mark.parametrize("name", ["task.toml", "instruction.md", "interaction/script.json", "interaction/oracle_contract.json"])
+def test_a_file_of_a_terabyte_is_not_read(suite_dir: Path, name: str) -> None:
+    with (suite_dir / "tasks/site-settings" / name).open("r+b") as file:
+        file.truncate(1 << 40)
+    (found,) = problems(suite_dir)
+    assert found.startswith(f"tasks/site-settings/{name}: has 1099511627776 bytes, at most 4194304 are read")
+
+
 def test_links_are_refused(suite_dir: Path) -> None:
     (suite_dir / "tasks/site-settings/tests/more").symlink_to("/etc/passwd")
     assert any("tests/more is a link or a special file" in text for text in problems(suite_dir))

@@ -274,6 +274,22 @@ def test_damage_is_named(tmp_path: Path) -> None:
         unpacked(write_tar(tmp_path / "e.tar", {"index.json": only_arm}), tmp_path / "r5")
 
 
+@pytest.mark.parametrize(
+    "text", [b"[" * 100_000, b"[5]", b'[{"Config": 5}]', b"5", b'[{"Config": "manifest.json", "Layers": []}]', b"9" * 5000]
+)
+def test_an_archive_whose_json_says_something_else(tmp_path: Path, text: bytes) -> None:
+    with (
+        pytest.raises(UserError, match="neither a `docker save` archive"),
+        open_archive(write_tar(tmp_path / "a.tar", {"manifest.json": text})),
+    ):
+        pass
+    with (
+        pytest.raises(UserError, match="neither a `docker save` archive"),
+        open_archive(write_tar(tmp_path / "b.tar", {"index.json": text})),
+    ):
+        pass
+
+
 def test_a_folder_s_files_are_its_own(tmp_path: Path) -> None:
     """A manifest names files; none of them lies outside of the layout."""
     (tmp_path / "secret").write_bytes(LOWER)
