@@ -15,6 +15,8 @@ MIN_MARKER: Final = 8
 """Characters without outer white space; a shorter line stands in too many texts."""
 MAX_MARKER: Final = 1000
 MAX_FILE: Final = 256 << 10
+MAX_FILES: Final = 1000
+"""Files that have markers of ours: each marker is looked for in each tool result."""
 MAX_LINES: Final = 200_000
 """Lines of all files together that are looked after, twice that for files that are known; an agent can write any number."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -70,7 +72,8 @@ class MarkerBook:
             lines = tuple(line for text in content.decode("utf-8", "replace").splitlines() if _telling(line := text.strip()))
             known = self._lines.pop(path, ())
             self._count -= len(known)
-            if self._count + len(lines) > (2 * MAX_LINES if known else MAX_LINES):
+            no_room = len(self._lines) >= MAX_FILES and not known
+            if no_room or self._count + len(lines) > (2 * MAX_LINES if known else MAX_LINES):
                 lines = ()
             before, now = set(known), set(lines)
             for line in before - now:

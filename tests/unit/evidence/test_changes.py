@@ -383,6 +383,17 @@ def test_what_an_agent_writes_does_not_fill_the_book(monkeypatch: pytest.MonkeyP
     assert (book._lines, book._owners, book._count, book.markers) == ({}, {}, 0, {}), "nothing stays of what has gone"
 
 
+def test_markers_of_so_many_files_alone_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is looked for in each tool result."""
+    monkeypatch.setattr("realcli_session.evidence.markers.MAX_FILES", 5)
+    book = MarkerBook({}, "")
+    for number in range(50):
+        book.learn({f"/made/{number}": f"line of number {number}".encode()})
+    assert len(book.markers) == 5
+    book.learn({"/made/0": b"something else"})
+    assert book.markers["/made/0"] == ("something else",)
+
+
 def test_default_markers_are_first_middle_and_last() -> None:
     lines = [f"line number {number}" for number in range(9)]
     assert default_markers(lines, lambda _: False, "") == ("line number 0", "line number 4", "line number 8")
