@@ -57,12 +57,24 @@ def ids(pid: int) -> Ids:
     return Ids(int(fields[b"Tgid"]), int(fields[b"PPid"]), uid, gid)
 
 
+def changes_expose() -> bool:
+    """A change of ids makes this process readable to others of its uid: only where the node's `fs.suid_dumpable` is 1."""
+    try:
+        with open("/proc/sys/fs/suid_dumpable", "rb", buffering=0) as file:
+            return file.read(16).strip() == b"1"
+    except OSError:
+        return False
+
+
 @contextmanager
 def seen_as(uid: int, gid: int) -> Iterator[None]:
-    """This thread's file-system ids, for a moment. Without the right to change them they stay, and the kernel may refuse."""
+    """This thread's file-system ids, for a moment. Without the right to change them they stay, and the kernel may refuse.
+
+    They stay too where a change would undo `kernel.hide_memory`: the record of other users has gaps then.
+    """
     own_uid, own_gid = os.geteuid(), os.getegid()
     libc = ctypes.CDLL(None)
-    if (uid, gid) == (own_uid, own_gid):
+    if (uid, gid) == (own_uid, own_gid) or changes_expose():
         yield
         return
     libc.setfsgid(ctypes.c_uint(gid))
