@@ -55,11 +55,15 @@ class Pod:
                 self.session.wait(LOOK if look is None else 0.3)
         if look is not None:
             look()
+        said = ""
         if self.container.process is not None:
-            self.container.stop(END_SECONDS)
+            try:
+                self.container.stop(END_SECONDS)
+            except subprocess.TimeoutExpired:  # it is killed; what the session has sealed counts all the same
+                said = f"the runner did not follow its session within {END_SECONDS:g} s and was killed\n"
         log = self.folder / "termination"
         message = parse_termination(log.read_text()) if log.exists() else None
-        return Ended(self.session.returncode, message, self.stderr)
+        return Ended(self.session.returncode, message, self.stderr + said)
 
     @property
     def stderr(self) -> str:

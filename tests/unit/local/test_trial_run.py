@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from realcli.ledger.events import KINDS, SessionError
-from realcli_cli.local import images, userns
+from realcli_cli.local import images, pods, userns
 from realcli_cli.local.cache import discard, kept
+from realcli_cli.local.container import ChrootContainer
 from realcli_cli.local.engine import EngineContainer
 from realcli_cli.local.follow import TELLING
 from realcli_cli.local.sweep import Model
@@ -112,6 +113,17 @@ def test_an_engine_s_container_is_removed_also_where_its_client_is_gone(tmp_path
     container.close()
     assert (tmp_path / "asked").read_text().splitlines() == ["run --rm --name", f"rm --force {container.name}"]
     assert not container.folder.exists()
+
+
+def test_a_runner_that_does_not_follow_its_session_costs_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pods, "END_SECONDS", 0.1)
+    (tmp_path / "stderr").write_text("sealed\n")
+    container = ChrootContainer(tmp_path / "root", tmp_path, tmp_path, {})
+    container.process = subprocess.Popen(["sleep", "60"])
+    session = subprocess.Popen(["true"], text=True)
+    ended = pods.Pod(container, session, tmp_path).ended()
+    assert (ended.code, ended.stderr) == (0, "sealed\nthe runner did not follow its session within 0.1 s and was killed\n")
+    assert container.process.poll() is not None
 
 
 def test_progress_shows_kinds_that_there_are() -> None:
