@@ -218,7 +218,7 @@ async def test_columns_are_those_of_the_documentation(admin: Any) -> None:
     def columns(crd: Any) -> list[str]:
         return [c["name"] for c in crd["spec"]["versions"][0]["additionalPrinterColumns"] if not c.get("priority")]
 
-    assert columns(sweep) == ["State", "Trials", "Valid", "Invalid", "R-EXEC", "R-COLLAB", "S", "J", "Age"]
+    assert columns(sweep) == ["State", "Ready", "Trials", "Valid", "Invalid", "R-EXEC", "R-COLLAB", "S", "J", "Age"]
     assert columns(trials) == ["Task", "Mode", "Repeat", "Attempt", "Phase", "Reason", "Reward", "Turns", "Age"]
     assert sweep["status"]["acceptedNames"]["shortNames"] == ["sweep", "sweeps", "sw"]
     assert trials["status"]["acceptedNames"]["shortNames"] == ["tr"]

@@ -147,6 +147,13 @@ async def test_a_missing_secret_shows_and_the_sweep_goes_on_when_it_appears(one:
     condition = await one.condition("secret", "Ready", "ConfigurationError")
     assert 'secret "evals-s3" not found' in condition["message"]
     assert await one.trials_of("secret") == []
+
+    async def warned() -> bool:
+        events = (await one.admin.send("GET", f"{one.core}/events"))["items"]
+        about = [(e["type"], e["reason"]) for e in events if e["involvedObject"]["name"] == "secret"]
+        return about == [("Warning", "ConfigurationError")]
+
+    await one.wait_for(warned, "it is told as an event, once")
     there.set()
     await one.until("secret", "Complete")
 
