@@ -10,15 +10,20 @@ from typing import Any
 import yaml
 
 from realcli.ledger.events import (
+    AgentMessage,
+    AgentQuestion,
     Approval,
     Ask,
     Command,
     Data,
     Denial,
+    Event,
+    FileDelete,
     FileRead,
     FileWrite,
     FinalClaim,
     InterimClaim,
+    NetRequest,
     ProbeDelivered,
     ProbeUntriggered,
     SliceReleased,
@@ -26,6 +31,7 @@ from realcli.ledger.events import (
     ToolResult,
     Trigger,
     UserMessage,
+    Yield,
 )
 
 HERE = Path(__file__).parent
@@ -121,3 +127,50 @@ def _line(data: Data) -> tuple[Any, ...] | None:
         case FinalClaim():
             return ("final_claim",)
     return None
+
+
+def responses_in(events: Iterable[Event]) -> list[Response]:
+    """What the agent of a real run did, as the interpreter takes it; the order is the ledger's."""
+    found: list[Response] = [{"events": []}]  # the first is what happens before the opener
+    texts: tuple[int, list[str]] = (-1, [])
+    for event in events:
+        match data := event.typed():
+            case UserMessage(delivered=True, how="send" | "answer"):
+                found.append({"events": []})
+                texts = (-1, [])
+            case AgentMessage(field="" | "message_to_user", text=str(text)):
+                texts = (event.turn, [*texts[1], text] if texts[0] == event.turn else [text])
+            case AgentQuestion():
+                found[-1]["questions"] = list(data.parts)
+            case Yield(how="yielded"):
+                found[-1]["says"] = "\n\n".join(texts[1])
+            case ToolCall() | NetRequest():
+                found[-1]["events"].append({"event": data.kind})
+            case ToolResult(text=text):
+                found[-1]["events"].append({"event": data.kind, "text": text if isinstance(text, str) else ""})
+            case Command():
+                found[-1]["events"].append({"event": data.kind, "cmd": " ".join(data.argv)})
+            case FileRead():
+                found[-1]["events"].append({"event": data.kind, "path": data.path, "marker": data.marker})
+            case FileWrite() | FileDelete():
+                found[-1]["events"].append({"event": data.kind, "path": data.path})
+    return found[1:]
+
+
+# ----------------------------------------------------------------------------------------------------------- for the provider
+def provider_script(responses: list[Response], program: str) -> dict[str, Any]:
+    """The same agent as a script of the provider. Where a typed answer is no new text of the user, the response goes on."""
+    rules: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
+    for response in responses:
+        steps += [{"run": step["run"]} for step in response.get("do", [])]
+        if "questions" in response:
+            question = " ".join(response["questions"])
+            steps.append({"ask": {"question": question, "header": "Question", "options": ["yes", "no"]}})
+            if program != "terminus-2":
+                continue
+        else:
+            steps.append({"say": response.get("says", "I had not finished.")})
+        rules.append({"when": {"exchange": len(rules) + 1}, "steps": steps})
+        steps = []
+    return {"version": 1, "rules": rules, "otherwise": {"say": "Everything is in place."}}

@@ -10,8 +10,8 @@ script and scenarios.yaml as parsed, and one mapping per response of the agent (
   cut            True: the run ends in it. A list that ends without a final claim ends the run after its last response
 
 and returns tuples: user_message (source ids, how), slice_released (id, how), probe_delivered (id), probe_untriggered (id,
-reason), approval and denial (action), ask (wants, matched, answer, near), interim_claim (slices, probes), trigger (passive instance),
-final_claim.
+reason), approval and denial (action), ask (wants, matched, answer, near), interim_claim (slices, probes), trigger (passive
+instance), final_claim.
 """
 
 from __future__ import annotations
