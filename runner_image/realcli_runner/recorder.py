@@ -197,7 +197,8 @@ class Recorder:
         except Exception as error:
             self._gap(1, f"a call could not be read: {type(error).__name__}: {error}")
         finally:
-            listener.proceed(notification)
+            if not listener.proceed(notification) and notification.call == EXIT_GROUP:
+                self._did_not_exit(notification)
 
     def _on_exec(self, listener: Listener, notification: Notification) -> None:
         if (starting := self._starting) is not None and self._is(starting, target.ids(notification.pid)):
@@ -323,6 +324,12 @@ class Recorder:
             live = self._live.get(target.ids(notification.pid).tgid)
         if live is not None:
             live.code = notification.args[0] & 0xFF
+
+    def _did_not_exit(self, notification: Notification) -> None:
+        """What it said is not how it ended: the kernel knows better."""
+        live = self._live.get(notification.pid)
+        if live is not None:
+            live.code = None
 
     def _on_end(self, fd: int) -> None:
         assert self._epoll is not None

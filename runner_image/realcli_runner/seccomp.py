@@ -125,10 +125,12 @@ class Listener:
             return False
         return True
 
-    def proceed(self, notification: Notification) -> None:
-        """Let the call happen."""
+    def proceed(self, notification: Notification) -> bool:
+        """Let the call happen. False: its process was killed while it waited, or will make it again after a signal."""
         try:
             fcntl.ioctl(self.fd, _SEND, _ANSWER.pack(notification.id, 0, 0, _CONTINUE))
         except OSError as error:
-            if error.errno != errno.ENOENT:  # that: killed while it waited
+            if error.errno != errno.ENOENT:
                 raise
+            return False
+        return True
