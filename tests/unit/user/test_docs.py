@@ -51,10 +51,15 @@ def test_the_example_passes_every_check(task: Path) -> None:
     assert list(check_delivery(play_all(ready(checked.script, load_catalogue())))) == []
 
 
-def test_the_example_runs_as_the_page_says() -> None:
+def example() -> Rehearsal:
+    """The example, its first response stopped."""
     run = Rehearsal(ready(Script.model_validate_json(block("script.json")), load_catalogue())).start()
     calls = [ToolCall(call_id=f"c{n}", name="Bash", input={}) for n in range(6)]
-    run.work(FileWrite(path="/app/rotate.sh", after_turn=1, created=True), *calls)
+    return run.work(FileWrite(path="/app/rotate.sh", after_turn=1, created=True), *calls)
+
+
+def test_the_example_runs_as_the_page_says() -> None:
+    run = example()
     while not run.state.ended:
         run.hand_over("I have done this part.")
     said = [f"{say.message_id} {say.source_ids[0]}" for say in run.said]
@@ -62,6 +67,17 @@ def test_the_example_runs_as_the_page_says() -> None:
     shown = [line.split("  ")[0] for line in block("run").splitlines()]
     assert [*said, f"{closer.message_id} closer"] == shown
     assert [action.instance for action in run.done if isinstance(action, Triggered)] == ["handoff"]
+
+
+def test_the_asking_agent_gets_what_the_page_says() -> None:
+    table = PAGE.read_text().partition("| it ends its response with |")[2].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in table if line.startswith("|")]
+    run = example()
+    for says, _ in rows[1:]:
+        run.hand_over(says)
+    shown = [re.findall(r"`(.*?)`", cell) for _, cell in rows]
+    assert [list(say.source_ids) for say in run.said][1:] == shown[:-1]
+    assert (run.state.ended, shown[-1]) == (True, ["closer"])
 
 
 def test_the_page_names_the_fixed_sentences_and_every_bare_word() -> None:
