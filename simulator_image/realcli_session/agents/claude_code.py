@@ -15,8 +15,6 @@ from realcli_session.agents.claude_stream import (
     Conversation,
     Heard,
     question_answer,
-    question_parts,
-    question_text,
 )
 from realcli_session.agents.port import (
     AgentSpec,
@@ -30,6 +28,7 @@ from realcli_session.agents.port import (
     Yield,
 )
 from realcli_session.agents.program import StdioProgram
+from realcli_session.agents.questions import question_parts, question_text
 from realcli_session.gateway.port import EventSink
 from realcli_session.runner.port import RunnerPort
 

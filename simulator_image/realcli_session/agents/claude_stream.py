@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from realcli.api.trial import Tokens
 from realcli_session.agents.port import AgentEvent, Error, Text, ToolCall, ToolResult, Usage, Withdrawn, Yield
+from realcli_session.agents.questions import objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +93,9 @@ class Conversation:
         return [*heard, Yield(how, detail)]
 
 
-def question_text(asked: dict[str, Any]) -> str:
-    """A structured question as the user would read it: each question, its options below."""
-    parts = []
-    for question in _objects(asked.get("questions")):
-        lines = [str(question.get("question", ""))]
-        for option in _objects(question.get("options")):
-            note = option.get("description")
-            lines.append(f"- {option.get('label', '')}" + (f": {note}" if note else ""))
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts)
-
-
-def question_parts(asked: dict[str, Any]) -> tuple[str, ...]:
-    """The single questions of a call that asks several; () for one."""
-    questions = tuple(str(question.get("question", "")) for question in _objects(asked.get("questions")))
-    return questions if len(questions) > 1 else ()
-
-
 def question_answer(asked: dict[str, Any], text: str, parts: Mapping[str, str]) -> dict[str, Any]:
     """The tool's input with the answers filled in: the part for a question, else the one text for all."""
-    questions = [str(question.get("question", "")) for question in _objects(asked.get("questions"))]
+    questions = [str(question.get("question", "")) for question in objects(asked.get("questions"))]
     return {**asked, "answers": {question: parts.get(question, text) for question in questions}}
 
 
@@ -156,11 +139,7 @@ def _answered(response: object) -> list[Heard]:
 
 def _content(line: dict[str, Any]) -> list[dict[str, Any]]:
     message = line.get("message")
-    return _objects(message.get("content")) if isinstance(message, dict) else []
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return objects(message.get("content")) if isinstance(message, dict) else []
 
 
 def _tokens(usage: object) -> Tokens | None:

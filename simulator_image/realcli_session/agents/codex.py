@@ -19,8 +19,6 @@ from realcli_session.agents.codex_stream import (
     Started,
     Thread,
     question_answers,
-    question_parts,
-    question_text,
 )
 from realcli_session.agents.port import (
     AgentSpec,
@@ -35,6 +33,7 @@ from realcli_session.agents.port import (
     Yield,
 )
 from realcli_session.agents.program import StdioProgram
+from realcli_session.agents.questions import question_parts, question_text
 from realcli_session.gateway.port import EventSink
 from realcli_session.runner.port import RunnerPort
 

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from realcli.api.trial import Tokens
 from realcli_session.agents.port import AgentEvent, Error, Text, ToolCall, ToolResult, Usage, Yield
+from realcli_session.agents.questions import objects
 
 _TOOLS = ("commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "collabAgentToolCall", "webSearch", "imageView")
 _FAILED = ("failed", "declined")
@@ -136,29 +137,11 @@ class Thread:
         return heard
 
 
-def question_parts(params: dict[str, Any]) -> tuple[str, ...]:
-    """The single questions of a call that asks several; () for one."""
-    questions = tuple(str(question.get("question", "")) for question in _objects(params.get("questions")))
-    return questions if len(questions) > 1 else ()
-
-
-def question_text(params: dict[str, Any]) -> str:
-    """A structured question as the user would read it: each question, its options below."""
-    parts = []
-    for question in _objects(params.get("questions")):
-        lines = [str(question.get("question", ""))]
-        for option in _objects(question.get("options")):
-            note = option.get("description")
-            lines.append(f"- {option.get('label', '')}" + (f": {note}" if note else ""))
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts)
-
-
 def question_answers(params: dict[str, Any], text: str, parts: dict[str, str]) -> dict[str, Any]:
     """Answers by the questions' ids: the part for a question, else the one text for all."""
     answers = {
         str(question.get("id")): {"answers": [parts.get(str(question.get("question", "")), text)]}
-        for question in _objects(params.get("questions"))
+        for question in objects(params.get("questions"))
     }
     return {"answers": answers}
 
@@ -215,7 +198,3 @@ def _message(params: dict[str, Any]) -> str:
 
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from realcli_session.agents import claude_launch
 from realcli_session.agents.claude_code import ClaudeCode
-from realcli_session.agents.claude_stream import Answered, Asked, Conversation, question_answer, question_parts, question_text
+from realcli_session.agents.claude_stream import Answered, Asked, Conversation, question_answer
 from realcli_session.agents.lines import LineSplitter, Oversize, Tail
 from realcli_session.agents.port import AgentSpec, Error, Text, ToolCall, ToolResult, Usage, Withdrawn, Yield
+from realcli_session.agents.questions import question_parts, question_text
 from realcli_session.agents.registry import adapter_class, programs
 from realcli_session.runner.errors import SpawnFailed
 

@@ -22,10 +22,9 @@ from realcli_session.agents.codex_stream import (
     Started,
     Thread,
     question_answers,
-    question_parts,
-    question_text,
 )
 from realcli_session.agents.port import AgentSpec, Error, Text, ToolCall, ToolResult, Usage, Yield
+from realcli_session.agents.questions import question_parts, question_text
 from realcli_session.runner.errors import SpawnFailed
 
 TOKEN = "per-trial-token"
