@@ -130,7 +130,7 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
         try:
             await adapter.start(spec)
         except AgentUnresponsive as error:
-            return Cause.AGENT_EXIT, str(error)
+            return did_not_start(attempt, str(error))
         except ValueError as error:  # a program that is not built for this image
             raise SetupRefused(str(error)) from error
         await watch.start()
@@ -138,6 +138,16 @@ async def _set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task
         gateway.on_request_accepted = watch.on_turn
         await attempt.snapshot("s0")
     return Cause.READY, ""
+
+
+def did_not_start(attempt: Attempt, detail: str) -> Happening:
+    """The program ended or hung before it took a message.
+
+    As it comes, and before the model was asked, that is nobody's work: another attempt may start. With a team's own set-up its
+    servers and hooks have run by then, and who has asked the model has worked: an end of the agent.
+    """
+    worked = attempt.own is not None or need(attempt.gateway).turns > 0
+    return (Cause.AGENT_EXIT if worked else Cause.SETUP_TIMEOUT), detail
 
 
 def check_hello(hello: Hello) -> None:

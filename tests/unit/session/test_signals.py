@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from realcli_session.phases.setup import did_not_start
 from realcli_session.phases.signals import last_word
 from realcli_session.phases.table import Cause
 
@@ -45,3 +46,12 @@ def test_a_cut_by_the_provider_excuses_a_program_that_gives_up(cause: Cause, wan
     assert found is want
     assert detail.endswith("API Error")
     assert ("cut the answer to turn 3" in detail) is (want is Cause.PROVIDER_FAILED)
+
+
+@pytest.mark.parametrize(
+    ("own", "turns", "want"),
+    [(None, 0, Cause.SETUP_TIMEOUT), (None, 1, Cause.AGENT_EXIT), ("a set-up", 0, Cause.AGENT_EXIT)],
+)
+def test_a_program_that_never_took_a_message_had_no_chance(own: str | None, turns: int, want: Cause) -> None:
+    attempt: Any = SimpleNamespace(own=own, gateway=SimpleNamespace(turns=turns))
+    assert did_not_start(attempt, "ended with code 3") == (want, "ended with code 3")
