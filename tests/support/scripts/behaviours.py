@@ -141,7 +141,7 @@ def responses_in(events: Iterable[Event]) -> list[Response]:
             case AgentMessage(field="" | "message_to_user", text=str(text)):
                 texts = (event.turn, [*texts[1], text] if texts[0] == event.turn else [text])
             case AgentQuestion():
-                found[-1]["questions"] = list(data.parts)
+                found[-1]["questions"] = list(data.parts) or [str(data.text)]
             case Yield(how="yielded"):
                 found[-1]["says"] = "\n\n".join(texts[1])
             case ToolCall() | NetRequest():

@@ -1,0 +1,94 @@
+"""Section 3 of docs/script.md, read independently of the simulated user: sentences, topics, requests. For interpreter.py."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+
+def listed(text: str) -> set[str]:
+    return set(text.split())
+
+
+BARE = listed("""a an the i me my we us you your it its this that these those there here one to of for with on in at by as and or
+not if so just also then now first next is are be am was were do does did done have has had shall should may might can
+could will would want like need let know tell say think please ok okay yes no sure fine good right correct all any
+anything something else more further other what which how when where who why proceed continue go going ahead start
+started begin carry keep move forward confirm agree approve approval permission allow allowed authorise authorize set
+make change work help step steps thing things task instruction instructions detail details question questions
+requirement requirements information plan approach sound sounds look looks""")
+WH = listed("what which how when where who why")
+OPENS = listed("what which how anything something else next more further other any")
+FACT = listed("""is are was were am be do does did has have had will would isn aren wasn weren don doesn didn hasn haven hadn won
+wouldn""")
+NOT = listed("not never no nor neither without instead rather avoid cannot t")
+LEAVE = re.compile(
+    r"(?<!\S)(?:(?:may|can|could|shall|should|must) (?:i|we)|(?:do|did|would) you (?:want|like|prefer|mind) (?:me|us|if i)"
+    r"|(?:is|are|would) (?:it|that|this)(?: be)? (?:ok|okay|fine|alright|all right|acceptable)"
+    r"|(?:ok|okay) (?:if|to|for me|with you)"
+    r"|permission|approve|approval|authori[sz]e|authori[sz]ation|allow|allowed|go ahead|confirm)(?!\S)"
+)
+OPEN = re.compile(r"(?<!\S)(?:anything else|something else|any other|any further|any more|any questions)(?!\S)")
+ASKS = re.compile(
+    r"please (?:confirm|specify|clarify|advise|provide|tell me)(?!\S)"
+    r"|(?:please )?(?:let me know|tell me) (?:which|what|whether|how|where|when|who)(?!\S)"
+)
+CLOSERS = r"[*_\"'”’»)\]}`]*"
+ENDS = re.compile(rf"(?<=[.!?]){CLOSERS}\s+")
+SHORT = re.compile(r"(?:^|[^\w.])(?:e\.g|i\.e|cf|vs|approx)\.$", re.IGNORECASE)
+
+
+# ----------------------------------------------------------------------------------------------------- section 3: reading
+def tokens(text: str) -> list[str]:
+    visible = "".join(c for c in unicodedata.normalize("NFKC", text).lower() if unicodedata.category(c) != "Cf")
+    return re.findall(r"[^\W_]+", visible)
+
+
+def topic_in(topics: list[str], have: set[str]) -> bool:
+    def form(t: str) -> bool:
+        return bool({t, t + "s", t + "es", t[:-1] if len(t) > 3 and t.endswith("s") else t} & have)
+
+    return any(all(form(t) for t in tokens(topic)) for topic in topics)
+
+
+def sentences(text: str) -> Iterator[str]:
+    fence = ""
+    for line in text.split("\n"):
+        bare = line.strip()
+        if fence:
+            fence = "" if bare and set(bare) == {fence[0]} and len(bare) >= len(fence) else fence
+        elif found := re.match(r"(`{3,})[^`]*$|(~{3,})", bare):
+            fence = found[1] or found[2]
+        elif not bare.startswith(">"):
+            line, start = re.sub(r"^\s*(?:[-*+•]|\d+[.)]|#+)\s+", "", line), 0
+            for end in [*ENDS.finditer(line), None]:
+                part = line[start : end.start() if end else len(line)]
+                if end is None or not SHORT.search(part):
+                    start = end.end() if end else start
+                    if part.strip():
+                        yield part.strip()
+
+
+def requests_of(says: str, questions: list[str] | None) -> list[dict[str, Any]]:
+    """Text, tokens, bare, for leave, may name an action, texts in which a bare one finds actions."""
+    found: list[dict[str, Any]] = []
+    for text in sentences(says) if questions is None else questions:
+        words = tokens(text)
+        joined, bare = " ".join(words), BARE.issuperset(words)
+        if questions is None and not re.search(rf"\?{CLOSERS}$", text) and not ASKS.match(joined):
+            continue
+        if OPEN.search(joined) or (bare and OPENS & set(words)):
+            continue
+        or_not = joined.endswith("or not")
+        formed = bool(LEAVE.search(joined)) and (or_not or not {"or"} & set(words)) and not (WH | {"assume"}) & set(words)
+        named = (
+            not (WH & set(words))
+            and not NOT & set(words[:-2] if or_not else words)
+            and (formed or not words or words[0] not in FACT)
+        )
+        one = {"text": text, "words": set(words), "bare": bare, "leave": bare or formed, "named": named}
+        if not any(other == one or (bare and other["bare"]) for other in found):
+            found.append(one)
+    return found
