@@ -85,7 +85,7 @@ class LocalStore:
     def _error(self, error: OSError, path: Path) -> Exception:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
             return NotFound(f"{path} does not exist: {error.strerror}")
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.EEXIST):
+        if error.errno in (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EEXIST):  # EROFS may pass: a disk in trouble
             return StorageRefused(f"{path}: {error.strerror}")
         return StorageUnavailable(f"{path}: {error.strerror}")
 

@@ -15,6 +15,8 @@ from realcli_session.termination import shorten
 
 MAX_DETAIL = 2000
 TOO_MANY = 429
+BUSY = (TOO_MANY, 529)  # the provider's own words for "not now"
+CALM = 8  # requests side by side that sub-agents of an honest run may have
 ASKED_AGAIN = 4
 ASK_SECONDS = 30.0  # providers count requests by the minute
 HandOver = agent.Yield | agent.Question
@@ -90,10 +92,13 @@ async def outage(attempt: Attempt) -> Happening:
     """Waits for the end of the gateway's retries. Then one plain request of the session's own tells whose fault it is.
 
     measuring.md 3.3: refused as well: the provider's; answered: the agent's. "Too many requests" may be the agent's own,
-    sent side by side for long enough: nothing more of it is let through, and the question is asked again.
+    sent side by side for long enough: nothing more of it is let through, and the question is asked again. Where the agent sent
+    no flood, a provider that says it is busy for the whole bound of retries is busy, whatever it answers to one short question:
+    limits on tokens hit long requests alone, and 0 for it would be a wrong number.
     """
     gateway = need(attempt.gateway)
     await gateway.provider_failed.wait()
+    flood = gateway.open_requests > CALM
     failure = gateway.provider_failure
     gateway.refuse_all("provider_failed")  # either way the work is over
     answer = await gateway.plain_request()
@@ -105,7 +110,8 @@ async def outage(attempt: Attempt) -> Happening:
     said = "answered" if answer.ok else "refused"
     detail = f"{failure.message if failure else 'the provider failed'}; a plain request is {said}: {answer.message}"
     attempt.writer.emit("session", SessionError(where="provider", message=detail))
-    return (Cause.AGENT_FAILED if answer.ok else Cause.PROVIDER_FAILED), detail
+    busy = failure is not None and failure.status in BUSY and not flood
+    return (Cause.AGENT_FAILED if answer.ok and not busy else Cause.PROVIDER_FAILED), detail
 
 
 def record(attempt: Attempt, handed_over: HandOver) -> None:

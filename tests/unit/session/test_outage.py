@@ -25,13 +25,16 @@ OK = PlainAnswer(True, 200, "m", "")
 class Gateway:
     """Answers plain requests by script."""
 
-    def __init__(self, *answers: PlainAnswer, failed: bool = True, turns_out: bool = False) -> None:
+    def __init__(
+        self, *answers: PlainAnswer, failed: bool = True, turns_out: bool = False, status: int = 429, beside: int = 100
+    ) -> None:
         self.answers = list(answers)
         self.asked: list[str | None] = []
         self.refusing: str | None = None
         self.turns = 7
         self.provider_failed, self.turn_limit_hit = asyncio.Event(), asyncio.Event()
-        self.provider_failure = ProviderFailure(3, 429, 14, "429")
+        self.provider_failure = ProviderFailure(3, status, 14, str(status))
+        self.open_requests = beside
         if failed:
             self.provider_failed.set()
         if turns_out:
@@ -82,6 +85,19 @@ async def test_the_agents_own_flood_is_let_pass_first(
     assert (await outage(attempt_of(gateway)))[0] is cause
     assert gateway.answers == []
     assert gateway.asked == ["provider_failed"] * len(answers), "nothing of the agent goes out beside it"
+
+
+@pytest.mark.parametrize(
+    ("status", "beside", "cause"),
+    [
+        (429, 0, Cause.PROVIDER_FAILED),  # a limit on tokens, which a short question does not meet
+        (529, 8, Cause.PROVIDER_FAILED),
+        (429, 9, Cause.AGENT_FAILED),  # its own flood
+        (500, 0, Cause.AGENT_FAILED),  # an error that only this request gets
+    ],
+)
+async def test_a_busy_provider_is_busy_where_the_agent_sent_no_flood(status: int, beside: int, cause: Cause) -> None:
+    assert (await outage(attempt_of(Gateway(OK, status=status, beside=beside))))[0] is cause
 
 
 async def test_a_program_that_answers_nothing_ends_as_what_was_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
