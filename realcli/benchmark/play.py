@@ -17,7 +17,17 @@ from realcli.benchmark.script_models import Action, Passive, Probe, Script, Slic
 from realcli.benchmark.when import When as Written
 from realcli.benchmark.when import mapping
 from realcli.trajectory.bindings import action_id, whole_name
-from realcli.trajectory.triggers import Count, ExchangesSince, Nth, TriggerError, When, atoms, parse_when
+from realcli.trajectory.triggers import (
+    Atom,
+    Count,
+    ExchangesSince,
+    Nth,
+    SlicePending,
+    TriggerError,
+    When,
+    atoms,
+    parse_when,
+)
 
 Delivery = Literal["opener", "at_yield", "mid_turn"]
 _ALWAYS = ("episode_start", "user_message", "slice_released", "yield")
@@ -61,9 +71,10 @@ class Play:
 
     @property
     def names_opener(self) -> bool:
-        """A distance is counted from the opener."""
-        every = (atom for conditions in self.conditions.values() for when in conditions for atom in atoms(when))
-        return any(isinstance(atom, ExchangesSince) and atom.exchanges_since == OPENER for atom in every)
+        """A condition is about the release of the opener."""
+        return any(
+            _names(atom) == OPENER for conditions in self.conditions.values() for when in conditions for atom in atoms(when)
+        )
 
     def passive(self, name: str) -> Passive:
         """The passive instance of that name."""
@@ -122,6 +133,16 @@ def resolve(script: Script, catalogue: Catalogue) -> tuple[Play, list[Problem]]:
         bound=dict(_bound(script)),
     )
     return play, problems
+
+
+def _names(atom: Atom) -> str | None:
+    """The slice that an atom is about."""
+    match atom:
+        case ExchangesSince(exchanges_since=name) | SlicePending(slice_pending=name):
+            return name
+        case Nth() | Count():
+            return atom.pattern.where.slice if atom.pattern.where is not None else None
+    return None
 
 
 def _judged(script: Script, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:

@@ -264,8 +264,21 @@ class TriggerState:
 
         False means `distance` where a completion claim is all that is left to answer.
         """
-        relaxed = [one.holds if isinstance(one.atom, ExchangesSince | SlicePending) else True for one in self.progress]
-        return _holds(self.when, iter(relaxed))
+        return self._with(ExchangesSince, SlicePending)
+
+    @property
+    def distances_hold(self) -> bool:
+        """Distances alone, whatever else."""
+        return self._with(ExchangesSince)
+
+    @property
+    def holds_but_for_distance(self) -> bool:
+        """All but the distances holds."""
+        return self._with(Nth, Count, ExchangeAtLeast, SlicePending)
+
+    def _with(self, *kinds: type[Atom]) -> bool:
+        """What the expression is if all atoms but these are met."""
+        return _holds(self.when, iter([one.holds or not isinstance(one.atom, kinds) for one in self.progress]))
 
     @property
     def slices(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from realcli.benchmark.play import Play, PlayedProbe
 from realcli.benchmark.script import BATCH, PROBE
 from realcli.trajectory.model import Item
-from realcli.trajectory.triggers import ExchangesSince, TriggerState
+from realcli.trajectory.triggers import TriggerState
 from realcli_session.user.events import Piece, Release, Verdict
 from realcli_session.user.reading import Reading
 
@@ -172,12 +172,9 @@ class State:
 
     def distant(self, name: str) -> bool:
         """A distance is what keeps the probe back: it is unmet, and all else holds or need not."""
-        short = everything = False
-        for one in self.watched.get(name, ()):
-            unmet = [part.atom for part in one.progress if not part.holds]
-            short |= any(isinstance(atom, ExchangesSince) for atom in unmet)
-            everything |= any(not isinstance(atom, ExchangesSince) for atom in unmet)
-        return short and (self.probe(name.removeprefix(PROBE)).fallback or not everything)
+        watched = self.watched.get(name, ())
+        near = all(one.distances_hold for one in watched)
+        return not near and (self.probe(name.removeprefix(PROBE)).fallback or all(one.holds_but_for_distance for one in watched))
 
     def fallback(self) -> str | None:
         """The first probe that may answer a completion claim although its trigger has not fired."""

@@ -69,15 +69,15 @@ class Run:
                 self.ledger.append(("trigger", instance))
 
     def holds(self, when: dict[str, Any], waive: str = "") -> bool:
-        """`waive`: "rest" takes all but distances and slices for met, "distance" takes distances for met."""
+        """`waive`: "rest" takes all but distances and slices for met, the others what they say."""
         if "all" in when or "any" in when:
             return (all if "all" in when else any)([self.holds(one, waive) for one in when.get("all") or when["any"]])
         if "exchanges_since" in when:
             since = self.released.get(when["exchanges_since"])
             return waive == "distance" or (since is not None and self.complete - since >= when["at_least"])
-        if "slice_pending" in when:
+        if "slice_pending" in when and waive != "all but distance":
             return when["slice_pending"] not in self.released
-        if waive == "rest":
+        if waive in ("rest", "all but distance"):
             return True
         if "exchange_at_least" in when:
             return self.handed + 1 >= when["exchange_at_least"]
@@ -131,7 +131,7 @@ class Run:
     def why(self, name: str) -> str:
         if self.delivery[name] == "mid_turn":
             return "not_reached" if not self.ready(name) else "distance" if name in self.kept_back else "capability"
-        far = not self.ready(name) and (self.ready(name, "distance") or (self.fallback[name] and not self.ready(name, "rest")))
+        far = not self.ready(name, "all but distance") and (self.fallback[name] or self.ready(name, "distance"))
         return "distance" if far else "not_reached"
 
     def say(self, answers: list[dict[str, Any]], item: tuple[str, Any] | None = None, how: str = "") -> None:
@@ -275,13 +275,14 @@ class Run:
         self.how = "send" if questions is None else "answer"
         requests = requests_of(says, questions)
         if questions is not None:
-            self.event("agent_question", text="\n".join(questions))
+            self.event("agent_message", text="\n".join(questions))
+            self.event("agent_question")
         self.event("yield")
         answers = self.answers(says, questions, requests)
         if requests:
             self.record(answers)
             if questions is None:
-                self.event("agent_question", text=says)
+                self.event("agent_question")
         pending = [name for name, one in self.slices.items() if one.get("mandatory", True) and name not in self.released]
         batches = any(name not in self.released for batch in self.script["batches"].values() for name in batch)
         if not requests and questions is None and (pending or self.to_come or self.parts or self.closures or batches):

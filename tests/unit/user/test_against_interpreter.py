@@ -139,8 +139,39 @@ def test_any_agent_and_the_three_scripts(build: Any, catalogue: Any, data: st.Da
     alike(build.play(script), script, catalogue, responses, data)
 
 
+CONDITIONS: list[dict[str, Any]] = [
+    {"exchanges_since": "opener", "at_least": 2},
+    {"exchange_at_least": 3},
+    {"any": [{"event": "file_write", "where": {"path": "/app/g"}}, {"exchanges_since": "s1", "at_least": 2}]},
+    {"all": [{"count": {"event": "tool_call"}, "at_least": 3}, {"slice_pending": "free"}]},
+    {"all": [{"exchanges_since": "s1", "at_least": 2}, {"exchange_at_least": 4}]},
+    {"event": "agent_question"},
+    {"event": "interim_claim", "where": {"slices_pending": 1}},
+    {"event": "slice_released", "where": {"slice": "opener"}},
+    {"event": "slice_released", "where": {"slice": "s1"}},
+    {"event": "agent_message", "where": {"text": "policy|colour"}},
+    {"event": "agent_message", "nth": 2, "where": {"min_words": 4}},
+    *({"event": name} for name in ("approval", "denial", "probe_delivered")),
+    {"event": "user_message", "nth": 3},
+    {"event": "yield", "nth": 2},
+]
+
+
+@st.composite
+def conditioned(draw: st.DrawFn, build: Any) -> Script:
+    """A script in which more waits for more."""
+    script = draw(scripts(build)).dump()
+    more = st.one_of(st.none(), st.sampled_from(CONDITIONS))
+    for kind, key in (("probes", "when"), ("slices", "onEvent"), ("actions", "when")):
+        for one in script[kind]:
+            when = draw(more)
+            if when is not None:
+                one[key] = when
+    return Script.model_validate(script)
+
+
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), responses=responses_of(WORDS))
 def test_any_agent_and_any_script(build: Any, catalogue: Any, data: st.DataObject, responses: list[Response]) -> None:
-    script = data.draw(scripts(build), "script")
+    script = data.draw(conditioned(build), "script")
     alike(build.play(script), script, catalogue, responses, data)

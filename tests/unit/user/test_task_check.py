@@ -17,6 +17,7 @@ from realcli_cli.task import app
 
 PAGE = Path(__file__).parents[3] / "docs" / "script.md"
 STARTER = Path(__file__).parents[3] / "benchmark" / "starter" / "tasks"
+SCRIPTS = Path(__file__).parents[2] / "support" / "scripts" / "tasks"
 
 
 @pytest.fixture
@@ -40,6 +41,12 @@ def check(folder: Path) -> tuple[int, str, list[str]]:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout, [line for line in result.stderr.splitlines() if "; " in line]
+
+
+@pytest.mark.parametrize("name", ["log-archive", "night-jobs", "price-list"])
+def test_nothing_is_found_where_all_is_well(name: str) -> None:
+    status, _, problems = check(SCRIPTS / name)
+    assert (status, problems) == (0, [])
 
 
 def test_the_clean_one_and_what_is_printed(task: Path) -> None:
