@@ -31,6 +31,6 @@ def matches(event: dict[str, Any], wanted: dict[str, Any]) -> bool:
         "slice": lambda v: event.get("slice") == v,
         "exit": lambda v: event.get("exit") is not None and bool(event["exit"]) == bool(v),
         "slices_pending": lambda v: event.get("pending") == v,
-        "min_words": lambda v: len(event.get("text", "").split()) >= v,
+        "min_words": lambda v: len(re.findall(r"[^\W_]+", event.get("text", ""))) >= v,
     }
     return event["event"] == wanted["event"] and all(tests[key](v) for key, v in (wanted.get("where") or {}).items())
