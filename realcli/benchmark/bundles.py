@@ -6,6 +6,7 @@ Digest of a bundle = sha256 of its compressed bytes, which is also its name in s
 from __future__ import annotations
 
 import io
+import os
 import posixpath
 import stat
 import tarfile
@@ -16,7 +17,9 @@ from typing import NamedTuple
 import zstandard
 
 MAX_BUNDLE = 256 << 20  # bytes unpacked
+MAX_PATH = 1024  # bytes of a path in it: what it is unpacked below has to fit in as well
 _LEVEL = 12
+_HEADERS = 2048  # at most, of one member of the archive, beside its path: up to three headers, each part filled up to 512
 _IGNORED = {"__pycache__", ".DS_Store", ".gitkeep"}
 
 
@@ -31,25 +34,40 @@ class File(NamedTuple):
 def read_tree(root: Path, parts: Iterable[str]) -> list[File]:
     """The files below `root` in the named parts (files or folders; absent ones are empty), sorted by path.
 
-    ValueError for anything but files and folders: a link or a device would mean something else elsewhere.
+    ValueError for anything but files and folders (a link or a device would mean something else elsewhere), for names that a
+    terminal would obey or that are no text, for paths over `MAX_PATH`, and for more than a bundle holds; that is said unread.
     """
-    found: list[File] = []
-    for part in sorted(parts):
-        top = root / part
-        paths = sorted(top.rglob("*")) if top.is_dir() and not top.is_symlink() else [top] if _there(top) else []
-        for path in paths:
-            relative = path.relative_to(root)
-            if _IGNORED & set(relative.parts) or path.suffix == ".pyc":
-                continue
-            info = path.lstat()
-            if stat.S_ISDIR(info.st_mode):
-                continue
-            if not stat.S_ISREG(info.st_mode):
-                raise ValueError(
-                    f"{relative.as_posix()} is a link or a special file; a bundle holds plain files: replace it by its content"
-                )
-            found.append(File(relative.as_posix(), 0o755 if info.st_mode & 0o100 else 0o644, path.read_bytes()))
-    return sorted(found)
+    found: list[tuple[str, os.stat_result]] = []
+    todo = sorted(part for part in parts if _there(root / part))
+    packed = tarfile.RECORDSIZE * 2
+    while todo:
+        relative = todo.pop()
+        path = root / relative
+        if path.name in _IGNORED:
+            continue
+        if not relative.isprintable():
+            raise ValueError(f"{relative!a} is a name with characters that are not printable; rename it")
+        if len(relative.encode()) > MAX_PATH:
+            raise ValueError(f"{relative[:80]}… is a path of more than {MAX_PATH} bytes; a bundle takes none so long: shorten it")
+        info = path.lstat()
+        if stat.S_ISDIR(info.st_mode):
+            todo += [f"{relative}/{name}" for name in os.listdir(path)]
+            continue
+        if path.suffix == ".pyc":
+            continue
+        if not stat.S_ISREG(info.st_mode):
+            raise ValueError(f"{relative} is a link or a special file; a bundle holds plain files: replace it by its content")
+        found.append((relative, info))
+        packed += info.st_size + _HEADERS + len(relative.encode())
+    if packed > MAX_BUNDLE:
+        largest = max(found, key=lambda one: one[1].st_size)
+        raise ValueError(
+            f"{len(found)} files with {packed} bytes are too much for one bundle, which holds {MAX_BUNDLE >> 20} MiB; the "
+            f"largest is {largest[0]} with {largest[1].st_size} bytes: shorten it, or make it in the image"
+        )
+    return sorted(
+        File(relative, 0o755 if info.st_mode & 0o100 else 0o644, (root / relative).read_bytes()) for relative, info in found
+    )
 
 
 def pack(files: Iterable[File]) -> bytes:

@@ -17,8 +17,13 @@ class Problem(NamedTuple):
     remedy: str  # what to do
 
     def __str__(self) -> str:
-        place = f"{self.file}: {self.field}" if self.field else self.file
-        return f"{place}: {self.what}; {self.remedy}"
+        place = _shown(f"{self.file}: {self.field}" if self.field else self.file)
+        return f"{place}: {_shown(self.what, keep=chr(10))}; {self.remedy}"
+
+
+def _shown(text: str, keep: str = "") -> str:
+    """Names and texts of a stranger's task, without anything a terminal would obey."""
+    return "".join(char if char.isprintable() or char in keep else ascii(char)[1:-1] for char in text)
 
 
 class BenchmarkError(ValueError):

@@ -150,7 +150,7 @@ def _read(folder: Path, problems: list[Problem]) -> Task | None:
         return None  # said above; a bundle would be made of it in memory
     try:
         public, private = read_tree(folder, PUBLIC), read_tree(folder, PRIVATE)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         problems.append(Problem(".", "", str(error), "a task is plain files"))
         return None
     if config is None or script is None or oracle is None or instruction is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,9 +15,10 @@ from realcli.api.models import Api
 from realcli.api.plan import Lock, Plan, plan_in_log
 from realcli.api.sweep import Mode
 from realcli.api.termination import parse_termination
+from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.publish import publish
-from realcli.benchmark.suite import Suite, load_suite
+from realcli.benchmark.suite import Suite, SuiteToml, check_task
 from realcli.ledger.events import EVENT, Event
 from realcli.ledger.seals import VerifySeal, WorkSeal
 from realcli.storage.opening import open_store
@@ -103,14 +103,10 @@ def suite_of_task(task: Path) -> Suite:
         raise UserError(
             f"--task {task}: no task.toml in it; expected a task's folder, e.g. benchmark/starter/tasks/site-settings"
         )
-    with tempfile.TemporaryDirectory() as own:
-        root = Path(own)
-        (root / "benchmark.toml").write_text('name = "local"\nversion = "1.0.0"\n')
-        shutil.copytree(task, root / "tasks" / task.resolve().name)
-        try:
-            return load_suite(root)
-        except BenchmarkError as error:
-            raise UserError(f"--task {task}: {error}") from error
+    found, problems = check_task(task.resolve(), load_catalogue())
+    if found is None or problems:
+        raise UserError(f"--task {task}: {BenchmarkError(problems)}")
+    return Suite(SuiteToml(name="local", version="1.0.0"), [found])
 
 
 def plan_sweep(

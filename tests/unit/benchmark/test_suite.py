@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -301,6 +303,39 @@ def test_a_file_of_a_terabyte_is_not_read(suite_dir: Path, name: str) -> None:
         file.truncate(1 << 40)
     (found,) = problems(suite_dir)
     assert found.startswith(f"tasks/site-settings/{name}: has 1099511627776 bytes, at most 4194304 are read")
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J", "a\u202eb", "a\udcff"])
+def test_a_name_that_a_terminal_would_obey_is_refused_and_shown_escaped(suite_dir: Path, name: str) -> None:
+    (suite_dir / "tasks/site-settings/tests" / name).write_text("x")
+    (found,) = problems(suite_dir)
+    assert found.startswith(f"tasks/site-settings/.: {'tests/' + name!a} is a name with characters that are not printable")
+
+
+def test_a_name_beside_the_task_is_shown_escaped(suite_dir: Path) -> None:
+    (suite_dir / "tasks/site-settings/\x1b[2J").write_text("x")
+    (found,) = problems(suite_dir)
+    assert found.startswith("tasks/site-settings/\\x1b[2J: is no part of a task")
+
+
+def test_more_than_a_bundle_holds_is_refused_unread(suite_dir: Path) -> None:
+    with (suite_dir / "tasks/site-settings/tests/big").open("wb") as file:
+        file.truncate(1 << 40)
+    (found,) = problems(suite_dir)
+    assert "too much for one bundle, which holds 256 MiB; the largest is tests/big with 1099511627776 bytes: shorten it" in found
+
+
+def test_folders_without_end_are_refused(suite_dir: Path) -> None:
+    place = os.open(suite_dir / "tasks/site-settings/tests", os.O_RDONLY)
+    for _ in range(400):
+        os.mkdir("d" * 20, dir_fd=place)
+        below = os.open("d" * 20, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(place)
+    (found,) = problems(suite_dir)
+    assert "is a path of more than 1024 bytes" in found
+    subprocess.run(["rm", "-rf", suite_dir], check=True)  # what removes the test's folder does not get so deep
 
 
 def test_links_are_refused(suite_dir: Path) -> None:
