@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
+from realcli.benchmark.edits import apply_edit, edit_present
+from realcli.benchmark.models import Probe
+from realcli.benchmark.script import items
+from realcli.benchmark.suite import Suite, Task
 from realcli_provider.__main__ import DEMO
 from realcli_provider.choose import choose
 from realcli_provider.dialects import anthropic
 from realcli_provider.reply import make
 from realcli_provider.script import read_script
-from realcli.benchmark.edits import apply_edit, edit_present
-from realcli.benchmark.models import Probe
-from realcli.benchmark.script import items
-from realcli.benchmark.suite import Suite, Task
 
 TASKS = ["bank-reconcile", "site-settings"]
 TURNS = 60

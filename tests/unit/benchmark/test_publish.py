@@ -77,7 +77,7 @@ def test_other_content_under_the_same_version_is_refused(suite_dir: Path, store:
     with (suite_dir / "tasks/site-settings/instruction.md").open("a") as out:
         out.write("\n")
     with pytest.raises(
-        BenchmarkError, match=r"version 1\.0\.0 is already published with other content; raise version in benchmark\.toml"
+        BenchmarkError, match=r"version 1\.1\.0 is already published with other content; raise version in benchmark\.toml"
     ):
         publish(load_suite(suite_dir), store, "b")
     assert sorted(store.list("")) == before
@@ -122,7 +122,7 @@ def test_what_was_published_is_read_back(suite_dir: Path, store: LocalStore, tmp
 
 
 def test_reading_says_what_is_wrong_with_the_place(suite_dir: Path, store: LocalStore, tmp_path: Path) -> None:
-    with pytest.raises(BenchmarkError, match=r"starter/1\.0\.0/index\.json in directory .* does not exist; publish it"):
+    with pytest.raises(BenchmarkError, match=r"starter/1\.1\.0/index\.json in directory .* does not exist; publish it"):
         read_index(store, "starter/1.1.0")
     done = publish(load_suite(suite_dir), store, "")
     with pytest.raises(BenchmarkError, match=f"has the digest {done.digest}, expected sha256:0"):
