@@ -44,6 +44,7 @@ class Played:
             named = ", ".join(say.source_ids)
             line = f"{say.message_id:>4}  exchange {say.exchange:<3} {named}"
             line += " (into the running response)" if say.mid_turn else ""
+            line += " (after an interrupt)" if say.probe is not None and say.probe.interrupt else ""
             if say.probe is not None:
                 line += "" if last is None else f"   {_responses(say.exchange - last)} after the probe before"
                 line += "".join(f", {text}" for text in self._distances(say))

@@ -55,7 +55,7 @@ def test_the_clean_one_and_what_is_printed(task: Path) -> None:
     assert [line for line in out.splitlines() if line and not line.startswith(" ")] == [
         "asks everything", "asks nothing", "claims at once", "rotate-log: no problem found",
     ]  # fmt: skip
-    assert "probe:hold (into the running response)" in out
+    assert "probe:hold (after an interrupt)" in out
     assert re.search(r"probe:password +1 response after the probe before", out)
     assert "observed: handoff" in out
 
