@@ -56,7 +56,7 @@ def test_the_clean_one_and_what_is_printed(task: Path) -> None:
         "asks everything", "asks nothing", "claims at once", "rotate-log: no problem found",
     ]  # fmt: skip
     assert "probe:hold (after an interrupt)" in out
-    assert re.search(r"probe:password +1 response after the probe before", out)
+    assert re.search(r"probe:display +1 response after the probe before, 2 since keep \(needs 2\)", out)
     assert "observed: handoff" in out
 
 
