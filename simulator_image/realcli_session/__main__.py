@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from realcli.api.termination import Result, Termination
+from realcli.api.termination import MAX_TRIAL_BYTES, Result, Termination
 from realcli.storage.port import StorageConfig
 from realcli.wire.protocol import DEFAULT_SOCKET
 from realcli_session.plan import job
@@ -38,7 +38,11 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         message, code = _bug(args.command, error), 1
     else:
         code = exit_code(message)
-    report(message, settings.termination_log)
+    try:
+        report(message, settings.termination_log)
+    except OSError as error:  # a node whose disk is full: the log is all that can be told, and the runner is let go all the same
+        print(f"the result cannot be handed over: {error}; it is {message.encode(MAX_TRIAL_BYTES).decode()}", file=sys.stderr)
+        code = 1
     if args.command != "plan":
         await socket.release(settings.release_seconds)
     return code
