@@ -66,7 +66,7 @@ class Provider:
             answer, fault = self._troubled(asked, answer, rule)
             made = self._made(request, body, asked, answer, fault)
         except ScriptError as error:
-            return self._error(request, 500, f"the script: {error}", body)
+            return self._error(request, 400, f"the script: {error}", body)  # nobody should try that again
         try:
             await faults.before(request, fault)
             if fault.status is not None:

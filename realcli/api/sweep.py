@@ -104,7 +104,10 @@ class Storage(Frozen):
         default=None, description="S3 endpoint; default: AWS."
     )
     region: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(default="us-east-1", description="Region.")
-    credentials: Credentials = Field(description="Credentials for the bucket; mounted into trusted containers alone.")
+    credentials: Credentials = Field(
+        description="Credentials for the bucket, mounted into trusted containers alone: a Secret with the keys "
+        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN and ca.crt."
+    )
 
 
 class SweepSpec(Frozen):

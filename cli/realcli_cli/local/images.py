@@ -60,7 +60,8 @@ def archive_of_task(task: Path, image: str) -> Path:
     builder = next((name for name in (*ENGINES, "buildah") if shutil.which(name) and _answers(name)), None)
     if builder is None:
         raise UserError(
-            f"the task's image {image} is needed, and no docker, podman or buildah answers here to get it; give an archive of it "
+            f"the task's image {image} is needed, and no docker, podman or buildah answers here to get it "
+            "(that of `make demo` does with DOCKER_HOST=unix://$HOME/.cache/realcli/docker/docker.sock); give an archive of it "
             "(--image FILE, made elsewhere by `docker save -o FILE IMAGE` or `buildah push IMAGE oci-archive:FILE`), "
             "or a root folder (--root DIR)"
         )
