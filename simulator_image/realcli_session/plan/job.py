@@ -39,7 +39,7 @@ from realcli_session.plan.probing import USER_KEY, Finding, Target, apis_used, k
 from realcli_session.plan.setups import SetupProblem, pin
 from realcli_session.plan.storage_check import check_storage
 from realcli_session.settings import ALLOW_LOOPBACK
-from realcli_session.termination import shorten
+from realcli_session.termination import findings, shorten
 
 SWEEP_ENV = "REALCLI_SWEEP"
 SETUP_ENV = "REALCLI_SETUP"
@@ -62,7 +62,7 @@ def run(environ: Mapping[str, str], out: TextIO = sys.stdout, log: TextIO = sys.
         line = _encoded(lock, root, digest)
     except Refusal as refusal:
         print(f"{refusal.reason}: {refusal}", file=log, flush=True)
-        return Termination(phase="Plan", result=Result.REFUSED, reason=refusal.reason, message=shorten(str(refusal)))
+        return Termination(phase="Plan", result=Result.REFUSED, reason=refusal.reason, message=findings(str(refusal)))
     for warning in lock.warnings:
         print(f"warning: {warning}", file=log, flush=True)
     print(f"{PLAN_BEGIN}\n{line}\n{PLAN_END}", file=out, flush=True)

@@ -15,7 +15,7 @@ from realcli.storage.port import StorageUnavailable
 from realcli_session import patience
 from realcli_session.patience import patiently
 from realcli_session.settings import Settings, storage_secrets
-from realcli_session.termination import MAX_MESSAGE, report, shorten
+from realcli_session.termination import MAX_MESSAGE, findings, report, shorten
 from realcli_session.verify.tests import tests_archive as archive_of_tests
 
 
@@ -50,6 +50,25 @@ def test_a_key_without_its_line_end_or_an_error_that_names_the_file(tmp_path: Pa
         settings.key("anthropic")
     (tmp_path / "anthropic").write_text("sk-1\n")
     assert settings.key("anthropic") == "sk-1"
+
+
+MORE = "(and {} more, see the log of the plan Job)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["one"], "one"),
+        (["one", "two"], "one; two"),
+        (["a" * 300, "b" * 300, "c"], "a" * 300 + " " + MORE.format(2)),
+        (["a" * 500, "b"], MORE.format(1)),
+        ([], ""),
+    ],
+)
+def test_findings_are_whole_or_counted(lines: list[str], said: str) -> None:
+    found = findings("\n".join(lines))
+    assert found.endswith(said)
+    assert len(found) <= MAX_MESSAGE
 
 
 @given(st.text(max_size=3000))
