@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from realcli.ledger.base import BlobRef
-from realcli.ledger.reader import StoreReader, attempts_below
+from realcli.ledger.reader import FileTooLong, StoreReader, attempts_below
 from realcli.ledger.show import visible
 from realcli.ledger.verify import Report, verify_attempt
 from realcli.storage.local import LocalStore
@@ -57,7 +57,12 @@ def verify(
         raise UserError(f"--anchor is about one attempt, but {len(roots)} lie below {place.shown}; name one")
     wrong = 0
     for root in roots:
-        report = verify_attempt(StoreReader(place.store, root), root, anchor, verdict_anchor)
+        try:
+            report = verify_attempt(StoreReader(place.store, root), root, anchor, verdict_anchor)
+        except FileTooLong as error:
+            wrong += 1
+            console.print(Text("WRONG", "red") + Text(f" {visible(root or '.')}: {visible(str(error))}"))
+            continue
         wrong += not report.ok
         _print_report(console, report)
     against = f" against the {' and '.join(anchors)} anchor" if anchors else ""
@@ -108,7 +113,10 @@ def tail(
         everything=everything,
     )
     over = partial(_over, what, namespace, root) if by_name else lambda: None
-    told = Tail(place.store, root, show, partial(typer.echo, err=True), over).follow()
+    try:
+        told = Tail(place.store, root, show, partial(typer.echo, err=True), over).follow()
+    except FileTooLong as error:
+        raise UserError(f"{place.shown}: {error}; `realcli ledger verify` names every damage") from error
     console.print(Text(visible(told)))
 
 

@@ -90,7 +90,8 @@ class Tail:
             except NotFound:
                 return
             self._next += 1
-            for number, line in enumerate(data.split(b"\n")[:-1], start=1):
+            *lines, rest = data.split(b"\n")
+            for number, line in enumerate([*lines, rest] if rest else lines, start=1):
                 try:
                     event = EVENT.validate_json(line)
                 except ValidationError as error:

@@ -15,6 +15,16 @@ from realcli.storage.port import NotFound, ObjectStore
 _OF_AN_ATTEMPT = re.compile(r"(?:(?P<root>.*)/)?(?:work-seal\.json|spool\.json|ledger/[0-9]{6,}\.jsonl)")
 
 
+MAX_SEGMENT = 8 << 20
+"""Bytes of the longest segment that is read: one is closed at half of it, and an event is an eighth at most."""
+MAX_WHOLE = 256 << 20
+"""Bytes of any other file that is read as a whole: many times what a session makes of a seal."""
+
+
+class FileTooLong(ValueError):
+    """A file that no session has written so: it is not taken into memory."""
+
+
 class StoreReader:
     """One attempt in a store (`realcli.ledger.verify.Reader`)."""
 
@@ -22,14 +32,18 @@ class StoreReader:
         self._store = store
         self._root = root.strip("/")
         base = self._root + "/" if self._root else ""
-        self._names = [item.key.removeprefix(base) for item in store.list(base)]
+        self._sizes = {item.key.removeprefix(base): item.size for item in store.list(base)}
+        self._names = list(self._sizes)
 
     def names(self) -> list[str]:
         """Every file, relative to the attempt."""
         return self._names
 
     def read(self, name: str) -> bytes | None:
-        """Content, None if there is none."""
+        """Content, None if there is none; FileTooLong."""
+        limit = MAX_SEGMENT if name.startswith("ledger/") else MAX_WHOLE
+        if (size := self._sizes.get(name, 0)) > limit:
+            raise FileTooLong(f"{name} has {size} bytes, at most {limit} are read as a whole")
         try:
             return self._store.get(join(self._root, name))
         except NotFound:

@@ -101,6 +101,24 @@ def test_names_in_a_bucket_are_shown_harmless(sweep: SealedSweep, realcli: Run) 
     assert "\x1b" not in out
 
 
+@pytest.mark.parametrize("name", ["ledger/000001.jsonl", "work-seal.json"])
+def test_a_file_without_end_is_named_and_the_other_attempts_are_checked(sweep: SealedSweep, realcli: Run, name: str) -> None:
+    with (attempt(sweep) / name).open("r+b") as file:
+        file.truncate(1 << 40)
+    status, out, _ = realcli("ledger", "verify", sweep.directory)
+    assert (status, out.splitlines()[-1]) == (1, "10 of 11 attempts verify")
+    assert f"{name} has 1099511627776 bytes, at most " in out
+
+
+def test_tail_does_not_pass_over_a_line_without_end(sweep: SealedSweep, realcli: Run) -> None:
+    segment = sorted((attempt(sweep) / "ledger").iterdir())[-1]
+    with segment.open("ab") as file:
+        file.write(b"torn")
+    status, _, err = realcli("ledger", "tail", attempt(sweep))
+    assert status == 2
+    assert "is not an event; `realcli ledger verify` names every damage" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
