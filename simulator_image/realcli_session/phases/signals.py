@@ -59,6 +59,8 @@ def detail_of(gateway: GatewayPort, cause: Cause) -> str:
         case Cause.TURN_LIMIT:
             return f"request {gateway.turns + 1} was refused"
         case Cause.BUDGET:
+            if gateway.cost_usd is None:
+                return "what the trial has cost is unknown (a reply without usage, or of a kind of token without a price)"
             return f"the trial's budget is spent: {gateway.cost_usd} USD so far"
         case Cause.MODEL_MISMATCH:
             return gateway.mismatch or "the provider answered with another model id"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realcli_session.phases.setup import did_not_start
-from realcli_session.phases.signals import last_word
+from realcli_session.phases.signals import detail_of, last_word
 from realcli_session.phases.table import Cause
 
 ENDS = [
@@ -55,3 +55,8 @@ def test_a_cut_by_the_provider_excuses_a_program_that_gives_up(cause: Cause, wan
 def test_a_program_that_never_took_a_message_had_no_chance(own: str | None, turns: int, want: Cause) -> None:
     attempt: Any = SimpleNamespace(own=own, gateway=SimpleNamespace(turns=turns))
     assert did_not_start(attempt, "ended with code 3") == (want, "ended with code 3")
+
+
+def test_a_cost_that_is_not_known_is_no_number() -> None:
+    gateway: Any = SimpleNamespace(cost_usd=None)
+    assert detail_of(gateway, Cause.BUDGET).startswith("what the trial has cost is unknown")
