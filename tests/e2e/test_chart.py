@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,9 @@ def test_agent_images_are_told_by_program_and_version(helm):
     rendered = helm("--set-json", 'images.agents={"claude-code":{"2.1.140":"example/agent:1"}}').stdout
     container = objects(rendered, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]
     environment = {e["name"]: e.get("value") for e in container["env"]}
-    assert environment["REALCLI_AGENT_IMAGES"] == '{"claude-code":{"2.1.140":"example/agent:1"}}'
+    told = json.loads(environment["REALCLI_AGENT_IMAGES"])
+    assert told.pop("claude-code") == {"2.1.140": "example/agent:1"}
+    assert told == {"codex": {}, "terminus-2": {}}  # no images of them: a sweep that asks for one is refused by name
 
 
 def test_the_operators_pod_meets_pod_security_restricted(helm, kubectl):
