@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from realcli.ledger.events import EVENT, Event
 from realcli.ledger.follow import MARK_SECONDS
+from realcli.ledger.reader import MAX_SEGMENT, MAX_WHOLE, FileTooLong, get_bounded
 from realcli.ledger.seals import WorkSeal
 from realcli.storage.paths import AttemptPaths, join
 from realcli.storage.port import NotFound, ObjectStore, StorageError, StorageUnavailable
@@ -76,7 +77,7 @@ class Tail:
 
     def _seal(self) -> WorkSeal | None:
         try:
-            return WorkSeal.model_validate_json(self._store.get(self._paths.work_seal))
+            return WorkSeal.model_validate_json(self._whole(self._paths.work_seal, MAX_WHOLE))
         except NotFound:
             return None
         except ValidationError as error:
@@ -86,7 +87,7 @@ class Tail:
         while True:
             key = self._paths.segment(self._next)
             try:
-                data = self._store.get(key)
+                data = self._whole(key, MAX_SEGMENT)
             except NotFound:
                 return
             self._next += 1
@@ -97,6 +98,12 @@ class Tail:
                 except ValidationError as error:
                     raise UserError(f"{key}:{number} is not an event; `realcli ledger verify` names every damage") from error
                 self._show(event)
+
+    def _whole(self, key: str, limit: int) -> bytes:
+        try:
+            return get_bounded(self._store, key, limit)
+        except FileTooLong as error:
+            raise UserError(f"{error}; no session has written it, `realcli ledger verify` names every damage") from error
 
     def _mark(self, now: float) -> None:
         """Ask the session to upload more often (realcli.ledger.follow)."""

@@ -25,6 +25,14 @@ class FileTooLong(ValueError):
     """A file that no session has written so: it is not taken into memory."""
 
 
+def get_bounded(store: ObjectStore, key: str, limit: int = MAX_WHOLE) -> bytes:
+    """One object, if it is no longer than `limit` bytes; FileTooLong, NotFound."""
+    size = next((item.size for item in store.list(key) if item.key == key), 0)
+    if size > limit:
+        raise FileTooLong(f"{key} has {size} bytes, at most {limit} are read as a whole")
+    return store.get(key)
+
+
 class StoreReader:
     """One attempt in a store (`realcli.ledger.verify.Reader`)."""
 

@@ -119,6 +119,16 @@ def test_tail_does_not_pass_over_a_line_without_end(sweep: SealedSweep, realcli:
     assert "is not an event; `realcli ledger verify` names every damage" in err
 
 
+@pytest.mark.parametrize("name", ["ledger/000001.jsonl", "work-seal.json"])
+def test_a_file_of_gigabytes_is_not_read_by_tail(sweep: Path, realcli: Any, name: str) -> None:
+    with (Path(attempt(sweep)) / name).open("ab") as file:
+        file.truncate(5 << 30)  # sparse
+    status, _, err = realcli("ledger", "tail", attempt(sweep))
+    assert status == 2
+    assert "at most" in err
+    assert "`realcli ledger verify` names every damage" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
