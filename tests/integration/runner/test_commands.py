@@ -7,6 +7,7 @@ import contextlib
 import signal
 import struct
 import sys
+import uuid
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -138,11 +139,14 @@ async def test_other_users_are_seen_too(pod) -> None:
 
 async def test_a_process_that_changes_its_user_is_seen_by_what_it_became(pod) -> None:
     rows = await recording(pod.client)
-    assert await sh(pod.client, "setpriv --reuid=65534 --clear-groups sleep 0.3; true") == 0
-    await rows.until(lambda _: [row for row in rows.commands if row.argv[0] == "sleep"])
-    sleep = named(rows, "sleep")
-    assert (sleep.argv, sleep.cwd, sleep.path) == (("sleep", "0.3"), "/tmp", "/usr/bin/sleep")
-    assert (await rows.ended(sleep.id)).code == 0
+    held = f"/tmp/held-{uuid.uuid4().hex}"  # it lives until it was seen, however busy the machine is
+    running = asyncio.create_task(sh(pod.client, f"mkfifo -m 666 {held}; setpriv --reuid=65534 --clear-groups cat {held}; true"))
+    await rows.until(lambda _: [row for row in rows.commands if row.argv[0] == "cat"])
+    await sh(pod.client, f"echo > {held}; rm {held}")
+    assert await running == 0
+    cat = named(rows, "cat")
+    assert (cat.argv, cat.cwd, cat.path) == (("cat", held), "/tmp", "/usr/bin/cat")
+    assert (await rows.ended(cat.id)).code == 0
 
 
 async def test_long_and_odd_arguments(running) -> None:

@@ -148,6 +148,8 @@ def test_an_interrupt_reaches_a_real_agent_at_work(
 ) -> None:
     """The trigger (six calls, one write) fires inside the first response; the message goes into it, or stops it."""
     suite = mini("echo 1 > /logs/verifier/reward.txt", *COMMANDS)
+    config = suite / "tasks/mini/task.toml"
+    config.write_text(config.read_text().replace('watch = ["/app/out"]', 'watch = ["/app/**"]'))  # what the probe looks at
     path = suite / "tasks/mini/interaction/script.json"
     script = json.loads(path.read_text())
     script["opener"] = "Hello.\n" + "".join(f"\n```sh\n{command}\n```\n" for command in COMMANDS)
