@@ -157,9 +157,10 @@ class _Step:
         status = self._verifying_began(status, number)
         if seal is not None:
             status = status.model_copy(update={"work_seal_digest": seal})
-        there = self.facts.pod(verify_pod(self.name, status.attempt, number)) is not None  # created just before a crash
-        intent = None if there else PodIntent(status.attempt, number, status.work_seal_digest)
-        return TrialPlan(intent, self._removals(self.facts.pods), status)
+        there = self.facts.pod(verify_pod(self.name, status.attempt, number))  # created just before a crash
+        intent = None if there is not None else PodIntent(status.attempt, number, status.work_seal_digest)
+        # It may have ended meanwhile; what it says is read in the next step, so it is not among the pods that go.
+        return TrialPlan(intent, self._removals(pod for pod in self.facts.pods if pod is not there), status)
 
     def _verifying_began(self, status: TrialStatus, number: int) -> TrialStatus:
         conditions = with_condition(status.conditions, "Running", "True", "Verifying", "", self.now, self.generation)

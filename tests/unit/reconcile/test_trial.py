@@ -282,6 +282,15 @@ class TestWorkEnds:
         assert (plan.status.phase, plan.status.turns, plan.status.work_end) == (Phase.VERIFYING, 7, "Completed")
         assert [removal.name for removal in plan.delete] == ["first-00000-a1"]
 
+    def test_a_verify_pod_that_ended_before_any_status_knew_it_is_read_first(self, a: Any) -> None:
+        """Killed after its creation, and back only after its end: removed unread, its verdict or its fault would be lost."""
+        pods = (a.ended(said=a.work_sealed()), a.ended("first-00000-a1-v1", said="whatever it says"))
+        plan = decide(a, a.facts(a.status(), *pods))
+        assert plan.create is None
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.verify_attempt) == (Phase.VERIFYING, 1)
+        assert [removal.name for removal in plan.delete] == ["first-00000-a1"]
+
     def test_failed_pods_can_be_kept(self, a: Any) -> None:
         keep = Policy(keep_failed_pods=True)
         assert decide(a, a.facts(a.status(), a.ended()), keep).delete == ()
