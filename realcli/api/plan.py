@@ -54,6 +54,8 @@ class TaskLock(Frozen):
     verifier_version: str
     resources: Resources = Resources()
     scenarios: list[str] = []  # template ids bound in COLLAB
+    category: str | None = None
+    information_structure: str | None = None  # additive, consistency
 
 
 class SetupLock(Frozen):

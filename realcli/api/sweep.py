@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from realcli.api.agents import Agent, Permissions
 from realcli.api.base import Digest, Duration, Frozen
+from realcli.api.judge import Judge
 from realcli.api.models import Endpoint, Endpoints, InsecureHttp, InstrumentModel, Model, SecretNameRef, Usd
 
 __all__ = ["Agent", "BenchmarkSweep", "Endpoint", "Endpoints", "InsecureHttp", "Model", "Permissions", "SweepSpec", "SweepStatus"]
@@ -128,6 +129,7 @@ class SweepSpec(Frozen):
     repeats: int = Field(default=3, ge=1, le=100, description="Repeats of every (configuration, task, mode).")
     limits: Limits = Field(default=Limits(), description="Limits of a trial.")
     simulated_user: SimulatedUser = Field(default=SimulatedUser(), description="The simulated user of COLLAB.")
+    judge: Judge = Field(default=Judge(), description="Who judges the collaboration.")
     parallelism: int = Field(default=10, ge=1, le=5000, description="Trials that may have a pod at the same time. Mutable.")
     retry: Retry = Field(default=Retry(), description="New attempts after invalid ones.")
     suspend: bool = Field(default=False, description="True: no new pods; running trials finish. Mutable.")

@@ -6,9 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from realcli.api.base import Digest, Frozen
+from realcli.api.base import Digest, Frozen, Hex64
 from realcli.api.outcomes import Phase
 from realcli.api.sweep import Mode
+from realcli.api.trial import Tokens
+from realcli.judging.model import Claim, JudgeAnswer, JudgeIdentity
 from realcli.ledger.seals import Reward
 
 Verdict = Literal["1", "0", "n/a", "unscored"]
@@ -33,6 +35,9 @@ class CheckRecord(Frozen):
     by: Literal["program", "judge", "none"]
     hard: HardRecord | None = None
     reason: str = ""
+    answers: list[JudgeAnswer] = []  # one per vote that was accepted
+    conflict: bool = False  # the program settled it and the judge said otherwise; the program counts
+    trusted: bool = False  # rests on the judge alone: no quote that had to be literal, no window that had to be read
 
 
 class InstanceRecord(Frozen):
@@ -60,6 +65,75 @@ class RepeatJudgement(Frozen):
     work_seal: Digest
     judge: Digest
     instances: list[InstanceRecord]
+    generic: list[InstanceRecord] = []  # the six generic checks: a panel of their own, never part of S
+    claims: list[Claim] = []  # what the judge read out of the final claim, for operators that compare it
+
+
+class RunFacts(Frozen):
+    """Counts of one sealed run, of either mode, read off its ledger. None: not known, never 0."""
+
+    turns: int | None = None
+    exchanges: int | None = None
+    tool_calls: int | None = None
+    commands: int | None = None
+    retries: int | None = None  # calls with the normalised command of an earlier failed call, no success in between
+    failing_retries: int | None = None
+    questions: int | None = None  # yields that ask
+    ask_unmatched: int | None = None
+    messages: int | None = None  # agent-visible texts
+    tokens: Tokens | None = None
+    cost_usd: str | None = None
+    working_seconds: str | None = None
+    checks_passed: int | None = None  # of the verifier's own summary
+    checks_total: int | None = None
+
+
+FailureLabel = Literal[
+    "functional-or-boundary",
+    "missing-requirement",
+    "superseded-or-forgotten-constraint",
+    "interface-or-format",
+    "environment-or-dependency",
+    "not-verified-or-false-completion",
+    "wrong-target-or-scope",
+    "gave-up-or-budget",
+    "unsafe-action",
+    "other",
+]
+"""One primary label per failed run (measuring.md 4.3); the first is the paper's, the rest a choice."""
+
+
+class Failure(Frozen):
+    """The label of one failed run of either mode."""
+
+    ordinal: int
+    mode: Mode
+    repeat: int
+    label: FailureLabel | None  # None: unscored
+    by: Literal["program", "judge", "none"]
+    reason: str = ""
+    quote: str | None = None
+    exchanges: list[Hex64] = []
+
+
+class Failures(Frozen):
+    """failures-<n>.json: one label per failed valid run of a group."""
+
+    schema_: Literal["realcli.dev/failures/1"] = Field(default="realcli.dev/failures/1", alias="schema")
+    judge: Digest
+    configuration: str
+    task: str
+    n: int
+    failures: list[Failure]
+
+
+class JudgeCost(Frozen):
+    """What judging a group took."""
+
+    requests: int = 0
+    tokens: Tokens | None = None
+    cost_usd: str | None = None  # None: no prices
+    exhausted: bool = False  # the group's share of the budget is spent: what was left is unscored
 
 
 class GroupMember(Frozen):
@@ -99,3 +173,8 @@ class Group(Frozen):
     n: int
     members: list[GroupMember]
     judgements: dict[str, str] = {}  # repeat -> file name of its repeat-<r>-<seal8>.json
+    audits: dict[str, str] = {}  # repeat -> file name of its repeat-<r>-<seal8>.audit.json
+    failures: str | None = None  # file name of failures-<n>.json
+    facts: dict[str, RunFacts] = {}  # ordinal -> counts of a sealed run
+    identity: JudgeIdentity | None = None
+    cost: JudgeCost | None = None

@@ -15,6 +15,11 @@ def sweep_root(prefix: str, namespace: str, sweep: str, uid: str) -> str:
     return join(prefix, "sweeps", namespace, f"{sweep}-{uid.replace('-', '')[:8]}")
 
 
+def calibration(prefix: str, judge_digest8: str) -> str:
+    """The last word on a judge: `<prefix>/calibrations/<judge digest8>/gate.json`, beside benchmarks/ and sweeps/."""
+    return join(prefix, "calibrations", judge_digest8, "gate.json")
+
+
 class SweepPaths(NamedTuple):
     """Keys below a sweep's root."""
 
@@ -44,6 +49,18 @@ class SweepPaths(NamedTuple):
     def repeat(self, judge_digest8: str, configuration: str, task: str, repeat: int, seal8: str) -> str:
         """repeat-<r>-<seal8>.json."""
         return join(self.judgements(judge_digest8, configuration, task), f"repeat-{repeat}-{seal8}.json")
+
+    def audit(self, judge_digest8: str, configuration: str, task: str, repeat: int, seal8: str) -> str:
+        """repeat-<r>-<seal8>.audit.json."""
+        return join(self.judgements(judge_digest8, configuration, task), f"repeat-{repeat}-{seal8}.audit.json")
+
+    def failures(self, judge_digest8: str, configuration: str, task: str, n: int = 1) -> str:
+        """failures-<n>.json."""
+        return join(self.judgements(judge_digest8, configuration, task), f"failures-{n}.json")
+
+    def judge_exchange(self, judge_digest8: str, configuration: str, task: str, key: str) -> str:
+        """A request to the judge and its reply, by the request's key."""
+        return join(self.judgements(judge_digest8, configuration, task), "exchanges", f"{key}.json")
 
     def report(self, input_digest8: str) -> str:
         """Folder of a report."""
