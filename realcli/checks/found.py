@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from realcli.checks.model import CheckError, Context, SnapshotUnreadable
-from realcli.ledger.events import Command, CommandEnd, FileDelete, FileWrite
+from realcli.ledger.events import Command, CommandEnd, FileDelete, FileWrite, Snapshot
 from realcli.scoring.records import HardRecord
 from realcli.trajectory import EventPattern, Item, matches
 from realcli.trajectory.commands import command_text
@@ -160,10 +160,35 @@ def files_in(context: Context, seq: int, globs: list[str]) -> list[str]:
     for glob in globs:
         if context.oracle is not None and not any(_within(glob, path) for path in context.oracle.paths):
             raise Missing(f"{glob} is below no contract path, so no snapshot holds it: add it to `paths` of the oracle contract")
+    for path in _left_out(context, seq):
+        if any(may_hold(path, glob) for glob in globs):
+            raise Missing(f"{path} is there, but it is not in snapshot {seq}")
+    return sorted(path for path in _paths(context, seq) if in_globs(path, globs))
+
+
+def _paths(context: Context, seq: int) -> list[str]:
     try:
-        return sorted(path for path in context.snapshots.paths(seq) if in_globs(path, globs))
+        return context.snapshots.paths(seq)
     except SnapshotUnreadable as error:
         raise Missing(f"snapshot {seq} cannot be read: {error}") from error
+
+
+def _left_out(context: Context, seq: int) -> list[str]:
+    """Paths that are there and not in the archive. `Missing` where there are more than are named."""
+    data = context.trajectory.items[seq - 1].data
+    if not isinstance(data, Snapshot):
+        return []
+    if data.skipped_count > len(data.skipped):
+        raise Missing(f"snapshot {seq} left out {data.skipped_count} paths, of which {len(data.skipped)} are named")
+    return data.skipped
+
+
+def may_hold(path: str, glob: str) -> bool:
+    """`path`, or something below it, may match `glob`."""
+    fixed = glob
+    for char in "*?[":
+        fixed = fixed.split(char, 1)[0]
+    return in_globs(path, [glob]) or _within(fixed.rstrip("/") or "/", path) or (fixed != glob and path.startswith(fixed))
 
 
 def _within(glob: str, path: str) -> bool:
@@ -172,6 +197,9 @@ def _within(glob: str, path: str) -> bool:
 
 def file_in(context: Context, seq: int, path: str) -> bytes | None:
     """Content of a file in a snapshot, None if it is not there. `Missing` where nobody knows."""
+    data = context.trajectory.items[seq - 1].data
+    if isinstance(data, Snapshot) and path in data.changed:
+        raise Missing(f"{path} changed while snapshot {seq} was taken")
     try:
         return context.snapshots.read(seq, path)
     except SnapshotUnreadable as error:

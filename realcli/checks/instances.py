@@ -61,6 +61,7 @@ def _checks(instance: Instance, anchor: Anchor, trajectory: Trajectory, evidence
     run = Context(
         trajectory, anchor.seq, trajectory.run(), evidence.snapshots, "hint", blobs=evidence.blobs, instance=instance.id,
         oracle=evidence.oracle, canaries=evidence.canaries, workdir=evidence.workdir, watch=evidence.watch,
+        artifacts=evidence.artifacts, actions=evidence.actions, claims=evidence.claims,
     )  # fmt: skip
     found = {line.check: line for line in evidence.recorded if line.instance == instance.id}
     for check in instance.scenario.checks:

@@ -9,10 +9,12 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from realcli.benchmark.oracle_models import Oracle
+from realcli.benchmark.script_models import Action
+from realcli.judging.model import Claim
 from realcli.ledger.events import HardCheck
 from realcli.trajectory import Blobs, NoBlobs, Trajectory, Window
 
-OPERATORS_VERSION = "4"
+OPERATORS_VERSION = "5"
 """Part of the judge digest: raise it whenever an operator may give another answer on the same ledger."""
 
 
@@ -48,6 +50,9 @@ class Evidence:
     canaries: Mapping[str, str] = field(default_factory=dict)  # of this run, by name
     workdir: str = ""
     watch: tuple[str, ...] | None = None  # globs of the task whose changes were recorded; None: not known
+    artifacts: tuple[str, ...] | None = None  # declared paths of the task's deliverables; None: not known
+    actions: tuple[Action, ...] = ()  # of the script: what an approval may name
+    claims: tuple[Claim, ...] | None = None  # what the agent says it did or found, of the whole run; None: nobody extracted it
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,9 @@ class Context:
     workdir: str = ""  # of the task
     watch: tuple[str, ...] | None = None  # globs whose changes were recorded; None: not known
     oracle: Oracle | None = None  # the task's evidence sources; None: every path counts as snapshotted, no marker is declared
+    artifacts: tuple[str, ...] | None = None  # declared paths of the task's deliverables; None: not known
+    actions: tuple[Action, ...] = ()  # of the script
+    claims: tuple[Claim, ...] | None = None  # of the whole run; None: nobody extracted them
 
 
 Arguments = Mapping[str, JsonValue]

@@ -103,13 +103,19 @@ class FileDelete(Data):
 
 
 class Snapshot(Data):
-    """Contract paths were snapshotted into snapshots/<seq>.tar.zst (`seq` of this event)."""
+    """Contract paths were snapshotted into snapshots/<seq>.tar.zst (`seq` of this event).
+
+    What is there but not in the archive is named: whoever asks for such a path does not learn that it is absent.
+    """
 
     kind: ClassVar[str] = "snapshot"
     name: Literal["s0", "anchor", "response_end", "final"]
     probe: str | None = None
     sha256: Hex64
     size: int
+    skipped: list[str] = []  # paths of what is no file, folder or link, or was refused (the first 100)
+    skipped_count: int = 0  # of all of them
+    changed: list[str] = []  # files that changed while they were read (the first 100): their content is of no one moment
 
 
 class Recorders(Data):
