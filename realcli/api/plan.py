@@ -147,6 +147,7 @@ class Lock(Frozen):
     modes: list[Mode]  # sorted
     repeats: Annotated[int, Field(ge=1)]
     deviations: list[Deviation] = []
+    judge_model: str | None = None  # the id that answered the test request to spec.judge.model
     warnings: list[str] = []
     created_at: str
 

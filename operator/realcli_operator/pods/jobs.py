@@ -16,6 +16,7 @@ from realcli_operator.pods.parts import (
     BuildError,
     Manifest,
     SweepContext,
+    judge_key_env,
     key_env,
     mount,
     place_env,
@@ -69,7 +70,7 @@ def _judge_job(context: SweepContext, intent: JobIntent) -> Manifest:
     if intent.input is None:
         raise BuildError(f"judge Job of group {intent.group} without its members")
     plan = _plan(context)
-    env = [{"name": "REALCLI_GROUP", "value": intent.input.canonical().decode()}]
+    env = [{"name": "REALCLI_GROUP", "value": intent.input.canonical().decode()}, *judge_key_env(context.spec)]
     arguments = ["judge", "--root", plan.root, "--lock-digest", plan.lock_digest]
     container = _container(context, intent, "realcli_judge", arguments, env)
     labels = cell_labels(intent.input.configuration, intent.input.task)

@@ -25,9 +25,9 @@ SECCOMP: Final = {"type": "RuntimeDefault"}
 NODE_SELECTOR: Final = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}  # the toolkit's and the CLIs'
 SESSION_RESOURCES: Final = {
     "requests": {"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "256Mi"},
-    "limits": {"memory": "2Gi", "ephemeral-storage": "8Gi"},
+    "limits": {"memory": "2Gi", "ephemeral-storage": "9Gi"},
 }
-"""The storage limit counts for the pod's sum: without one, the spool would be charged to the agent's limit."""
+"""The storage limit counts for the pod's sum: without one, the spool would be charged to the agent's limit. Spool and logs."""
 PREPARE_RESOURCES: Final = {
     "requests": {"cpu": "50m", "memory": "64Mi", "ephemeral-storage": "64Mi"},
     "limits": {"memory": "512Mi", "ephemeral-storage": "2Gi"},
@@ -142,7 +142,16 @@ def key_env(spec: SweepSpec, user: Endpoint | None) -> list[Manifest]:
             result.append(_from_secret(f"REALCLI_KEY_{index}_{api.upper()}", reference.name, reference.key))
     if user is not None:
         result.append(_from_secret("REALCLI_KEY_USER", user.api_key.secret_ref.name, user.api_key.secret_ref.key))
-    return result
+    return [*result, *judge_key_env(spec)]
+
+
+def judge_key_env(spec: SweepSpec) -> list[Manifest]:
+    """The judge's key, for plan and judge Jobs alone; nothing without a model that judges."""
+    found = None if spec.judge.model is None or "COLLAB" not in spec.modes else spec.judge.model.endpoint
+    if found is None:
+        return []
+    reference = found[1].api_key.secret_ref
+    return [_from_secret("REALCLI_KEY_JUDGE", reference.name, reference.key)]
 
 
 def _from_secret(name: str, secret: str, key: str, *, optional: bool = False) -> Manifest:

@@ -19,7 +19,7 @@ from realcli.api.termination import Result, Termination
 from realcli.benchmark.models import INDEX_KEY, Index
 from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.publish import read_index
-from realcli.ledger.writer import MIN_SECRET
+from realcli.ledger.redaction import MIN_SECRET
 from realcli.storage.opening import open_store
 from realcli.storage.paths import SweepPaths, join, sweep_root
 from realcli.storage.port import (
@@ -35,7 +35,19 @@ from realcli_session.agents.terminus import Terminus2
 from realcli_session.agents.terminus_wording import WordingMissing
 from realcli_session.inputs import benchmark_store
 from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, with_answers
-from realcli_session.plan.probing import USER_KEY, Finding, Target, apis_used, key_name, probe_all, targets_of, user_endpoint
+from realcli_session.plan.probing import (
+    JUDGE,
+    JUDGE_KEY,
+    USER_KEY,
+    Finding,
+    Target,
+    apis_used,
+    judge_endpoint,
+    key_name,
+    probe_all,
+    targets_of,
+    user_endpoint,
+)
 from realcli_session.plan.setups import SetupProblem, pin
 from realcli_session.plan.storage_check import check_storage
 from realcli_session.settings import ALLOW_LOOPBACK
@@ -100,7 +112,8 @@ def plan(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig
             parts=_parts,
             allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
         )
-        lock = with_answers(lock, _answers(request, environ))
+        answers, judge = _answers(request, environ)
+        lock = with_answers(lock, answers, judge)
         store.put_once(SweepPaths(root).lock, lock.canonical())
     except StorageRefused as error:
         raise Refusal("StorageRefused", str(error)) from error
@@ -210,19 +223,17 @@ def _parts(program: str) -> Mapping[str, str]:
         raise ConfigurationRefused(f"{program}: {error}") from error
 
 
-def _answers(request: PlanRequest, environ: Mapping[str, str]) -> dict[tuple[str, Api], str | None]:
-    """Which id answers for each (model, API) that a configuration uses. Raises Refusal."""
+def _answers(request: PlanRequest, environ: Mapping[str, str]) -> tuple[dict[tuple[str, Api], str | None], str | None]:
+    """Which id answers for each (model, API) that a configuration uses, and which for the judge. Raises Refusal."""
     targets = list(targets_of(request.spec, environ))
     findings = _ask(targets, request.platform.cluster_domain, environ.get(ALLOW_LOOPBACK) == "1")
     problems = [finding for finding in findings if finding.problem is not None]
     if problems:
         reason = "ProviderUnavailable" if all(finding.passing for finding in problems) else "ConfigurationError"
         raise Refusal(reason, "\n".join(str(finding.problem) for finding in problems))
-    return {
-        (target.name, target.api): finding.model
-        for target, finding in zip(targets, findings, strict=True)
-        if target.name is not None
-    }
+    asked = list(zip(targets, findings, strict=True))
+    answers = {(target.name, target.api): finding.model for target, finding in asked if target.name is not None}
+    return answers, next((finding.model for target, finding in asked if target.where == JUDGE), None)
 
 
 def _ask(targets: list[Target], cluster_domain: str, allow_loopback: bool) -> list[Finding]:
@@ -241,6 +252,10 @@ def _check_keys(request: PlanRequest, environ: Mapping[str, str]) -> None:
     if user is not None:
         api, endpoint = user
         _check_key(environ, USER_KEY, f"spec.simulatedUser.model.endpoints.{api}", endpoint)
+    judge = judge_endpoint(request.spec)
+    if judge is not None:
+        api, endpoint = judge
+        _check_key(environ, JUDGE_KEY, f"{JUDGE}.endpoints.{api}", endpoint)
 
 
 def _check_key(environ: Mapping[str, str], name: str, field: str, endpoint: Endpoint) -> None:

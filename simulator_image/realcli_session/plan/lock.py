@@ -7,6 +7,7 @@ from typing import cast
 
 from realcli.api.agents import PROGRAMS, Agent, Program
 from realcli.api.base import Frozen, canonical_json, seconds, sha256_digest
+from realcli.api.judge import Calibration
 from realcli.api.models import Api, Endpoint, InsecureHttp, Model
 from realcli.api.plan import (
     BenchmarkLock,
@@ -20,6 +21,7 @@ from realcli.api.plan import (
 )
 from realcli.api.sweep import SweepSpec, UserMode
 from realcli.benchmark.models import Index, IndexTask
+from realcli.judging.family import related
 from realcli_session.gateway.config import EndpointRefused, check_endpoint
 from realcli_session.plan.setups import warnings as setup_warnings
 
@@ -108,11 +110,13 @@ def _task(task: IndexTask, spec: SweepSpec, verifier_version: str) -> TaskLock:
         verifier_version=verifier_version,
         resources=task.resources,
         scenarios=task.scenarios,
+        category=task.category,
+        information_structure=task.information_structure,
     )
 
 
-def with_answers(lock: Lock, answers: Mapping[tuple[str, Api], str | None]) -> Lock:
-    """The lock with the id that answered each (model, API)'s test request. None: the answer named none."""
+def with_answers(lock: Lock, answers: Mapping[tuple[str, Api], str | None], judge: str | None = None) -> Lock:
+    """The lock with the id that answered each (model, API)'s test request, and the judge's. None: the answer named none."""
     made = [c.model_copy(update={"resolved_model": answers.get((c.model, c.api))}) for c in lock.configurations]
     warnings = list(lock.warnings)
     for (name, api), answered in sorted(answers.items()):
@@ -122,7 +126,7 @@ def with_answers(lock: Lock, answers: Mapping[tuple[str, Api], str | None]) -> L
             warnings.append(f"{where}: its answers name no model; whether it stays the same cannot be seen")
         elif answered != asked:
             warnings.append(f"{where}: asked for {asked}, answers as {answered}; the sweep expects that id")
-    return lock.model_copy(update={"configurations": made, "warnings": warnings})
+    return lock.model_copy(update={"configurations": made, "warnings": warnings, "judge_model": judge})
 
 
 def _configuration(
@@ -163,7 +167,20 @@ def _warnings(spec: SweepSpec) -> Iterator[str]:
         yield from setup_warnings(agent)
     yield "egress: Unenforced; there is no network wall around the agent, its results are not those of a sealed environment"
     if "COLLAB" in spec.modes:
+        yield from _judge_warnings(spec)
+
+
+def _judge_warnings(spec: SweepSpec) -> Iterator[str]:
+    judge = spec.judge.model
+    if judge is None:
         yield "judge: no judge model; checks that a program cannot decide are unscored"
+        return
+    for model in spec.models:
+        kin = related(judge.model, model.model)
+        if kin is not None:
+            yield f"judge: {judge.model} judges models[{model.name}] of its own family ({kin}), and may be kinder to it"
+    if spec.judge.calibration is Calibration.OFF:
+        yield "judge: calibration is Off; how often this judge errs is not known"
 
 
 def _problems(request: PlanRequest, index: Index, allow_loopback: bool) -> Iterator[str]:
@@ -180,6 +197,7 @@ def _problems(request: PlanRequest, index: Index, allow_loopback: bool) -> Itera
         if spec.limits.trial_budget is not None and model.prices is None:
             yield f"spec.models[{model.name}].prices is missing; limits.trialBudget cannot be counted without prices"
     yield from _user_problems(spec, request.platform, allow_loopback)
+    yield from _judge_problems(spec, request.platform, allow_loopback)
     size = len(index.tasks) * spec.repeats * len(spec.agents) * len(spec.models) * len(spec.modes)
     if size > MAX_ORDINALS:
         yield f"spec: {size} trials; at most {MAX_ORDINALS} have a five-digit ordinal: split the sweep"
@@ -227,6 +245,24 @@ def _user_problems(spec: SweepSpec, platform: Platform, allow_loopback: bool) ->
         yield "spec.simulatedUser.model.endpoints: neither chat nor anthropic; the simulated user speaks no other API"
     for api, endpoint in given:
         yield from _endpoint_problems("spec.simulatedUser.model", api, endpoint, platform, allow_loopback)
+
+
+def _judge_problems(spec: SweepSpec, platform: Platform, allow_loopback: bool) -> Iterator[str]:
+    judge = spec.judge
+    if judge.budget is not None:
+        if judge.model is None:
+            yield "spec.judge.budget without spec.judge.model; give the model that judges"
+        elif judge.budget.usd is not None and judge.model.prices is None:
+            yield "spec.judge.budget.usd needs spec.judge.model.prices; or give budget.tokens"
+        if (judge.budget.usd is None) == (judge.budget.tokens is None):
+            yield "spec.judge.budget: give either usd or tokens"
+    if judge.model is None:
+        return
+    if judge.model.endpoint is None:
+        yield "spec.judge.model.endpoints is empty; give chat, anthropic or responses"
+        return
+    api, endpoint = judge.model.endpoint
+    yield from _endpoint_problems("spec.judge.model", api, endpoint, platform, allow_loopback)
 
 
 def _endpoint_problems(where: str, api: Api, endpoint: Endpoint, platform: Platform, allow_loopback: bool) -> Iterator[str]:

@@ -21,11 +21,13 @@ from realcli_session.gateway.upstream import Upstream
 from realcli_session.gateway.waits import WaitMeter
 from realcli_session.plan.lock import API_OF
 
+JUDGE = "spec.judge.model"
 ATTEMPTS = 4
 FIRST_WAIT = 2.0  # seconds, tripled each time
 ANSWER_SECONDS = 120.0  # a reasoning model may think about "Hi"
 AT_ONCE = 8
 USER_KEY = "REALCLI_KEY_USER"
+JUDGE_KEY = "REALCLI_KEY_JUDGE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Target:
     endpoint: Endpoint
     key: str = field(repr=False)
     name: str | None = None
-    """Of a model under test; None for the simulated user's."""
+    """Of a model under test; None for the instrument's own (simulated user, judge)."""
 
     @property
     def secret(self) -> str:
@@ -56,7 +58,7 @@ class Finding(NamedTuple):
 
 
 def targets_of(spec: SweepSpec, environ: Mapping[str, str]) -> Iterator[Target]:
-    """(model, API) of every configuration, once, and the simulated user's model. The keys were checked before."""
+    """(model, API) of every configuration, once, and the models of simulated user and judge. The keys were checked before."""
     used = apis_used(spec)
     for index, model in enumerate(spec.models):
         for api, endpoint in model.endpoints.given:
@@ -66,6 +68,10 @@ def targets_of(spec: SweepSpec, environ: Mapping[str, str]) -> Iterator[Target]:
     if user is not None and spec.simulated_user.model is not None:
         api, endpoint = user
         yield Target("spec.simulatedUser.model", api, spec.simulated_user.model.model, endpoint, environ[USER_KEY])
+    judge = judge_endpoint(spec)
+    if judge is not None and spec.judge.model is not None:
+        api, endpoint = judge
+        yield Target(JUDGE, api, spec.judge.model.model, endpoint, environ[JUDGE_KEY])
 
 
 def apis_used(spec: SweepSpec) -> set[Api]:
@@ -80,6 +86,11 @@ def user_endpoint(spec: SweepSpec) -> tuple[Api, Endpoint] | None:
         return None
     apis: tuple[Api, ...] = ("chat", "anthropic")
     return next(((api, endpoint) for api in apis if (endpoint := model.endpoints.of(api)) is not None), None)
+
+
+def judge_endpoint(spec: SweepSpec) -> tuple[Api, Endpoint] | None:
+    """The endpoint of the model that judges; None without one, or without COLLAB, which alone is judged."""
+    return None if spec.judge.model is None or "COLLAB" not in spec.modes else spec.judge.model.endpoint
 
 
 def key_name(index: int, api: Api) -> str:

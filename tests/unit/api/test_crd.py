@@ -10,7 +10,8 @@ import yaml
 from pydantic import Field, StringConstraints
 
 from realcli.api.base import Frozen
-from realcli.api.crd import DEFINITIONS, SWEEP, TRIAL, Definition, Rule, SchemaError, build_crd, files, main
+from realcli.api.crd import SchemaError, build_crd, files, main
+from realcli.api.kinds import DEFINITIONS, SWEEP, TRIAL, Definition, Rule
 from realcli.api.sweep import MUTABLE, SweepSpec
 
 ROOT = Path(__file__).resolve().parents[3]

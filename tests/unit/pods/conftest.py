@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from realcli.api.outcomes import Phase
 from realcli.api.plan import Images, Plan, PlanConfiguration, PlanTask, Platform, Resources
 from realcli.api.sweep import SweepSpec
 from realcli.api.trial import TrialSpec
@@ -45,6 +46,7 @@ models:
 simulatedUser:
   mode: Model
   model: {model: glm-5.3, endpoints: {chat: {url: https://api.z.ai/v1, apiKey: {secretRef: {name: zai, key: key}}}}}
+judge: {model: {model: judge-9, endpoints: {anthropic: {url: https://api.j.ai, apiKey: {secretRef: {name: judge, key: key}}}}}}
 storage: {bucket: evals, endpoint: http://seaweedfs.storage:8333, credentials: {secretRef: {name: evals-s3}}}
 """
 DIGEST = "sha256:" + "0" * 64
@@ -110,6 +112,15 @@ class Make:
 
     def verify(self, **platform: Any) -> dict[str, Any]:
         return self.pod(PodIntent(1, 1, SEAL), **platform)
+
+    def own_judge(self) -> dict[str, Any]:
+        given = GroupInput(
+            configuration="guarded.gpt", task="log-triage",
+            members=[
+                GroupMember(ordinal=0, mode="COLLAB", repeat=1, phase=Phase.SEALED, reason="Completed", attempt=1, reward="1")
+            ],
+        )  # fmt: skip
+        return sweep_job(self.own(), JobIntent(Task.JUDGE, 1, 0, given))
 
     def job(self, task: Task, attempt: int = 1) -> dict[str, Any]:
         member = {"ordinal": 0, "mode": "COLLAB", "repeat": 1, "phase": "Sealed", "reason": "Completed", "attempt": 1}

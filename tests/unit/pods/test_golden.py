@@ -21,6 +21,7 @@ CASES = {
     "verify-pod": lambda make: make.verify(),
     "plan-job": lambda make: make.job(Task.PLAN),
     "judge-job": lambda make: make.job(Task.JUDGE),
+    "judge-job-with-model": lambda make: make.own_judge(),
     "report-job": lambda make: make.job(Task.REPORT),
     "plan-config-map": lambda make: make.config_map(),
     "trial": lambda make: make.trial(),

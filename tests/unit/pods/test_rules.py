@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -244,3 +245,9 @@ def test_a_probe_asks_for_one_thing_and_reads_the_answer() -> None:
     assert not user_namespaces_survived(images)
     del users["spec"]["hostUsers"]  # what an API server with the gate off gives back
     assert not user_namespaces_survived(users)
+
+
+def test_only_plan_and_judge_jobs_hold_the_judge_s_key(make: Any) -> None:
+    manifests = {"plan": make.own_plan(), "judge": make.own_judge(), "work": make.own_work(), "other judge": make.job(Task.JUDGE)}
+    assert [name for name, made in manifests.items() if "REALCLI_KEY_JUDGE" in json.dumps(made)] == ["plan", "judge"]
+    assert [name for name, made in manifests.items() if '"name": "judge", "key": "key"' in json.dumps(made)] == ["plan", "judge"]

@@ -178,3 +178,46 @@ def test_what_a_task_needs_of_its_pod_stands_in_the_lock(build: Any) -> None:
     task = build.task(needs_setuid=True, mock_hosts=["packages.example"], trust="system")
     (made,) = lock(build.request(), build.index(task)).tasks
     assert (made.needs_setuid, made.mock_hosts, made.trust) == (True, ["packages.example"], "system")
+
+
+PRICES = {"inputPerMillion": "1", "outputPerMillion": "2"}
+
+
+def judge(**model: Any) -> dict[str, Any]:
+    endpoint = {"url": "https://judge.example", "apiKey": {"secretRef": {"name": "j", "key": "k"}}}
+    return {"model": "id-of-nobody", "endpoints": {"anthropic": endpoint}} | model
+
+
+def test_a_sweep_without_a_judge_says_what_that_means(build: Any) -> None:
+    assert any("no judge model" in warning for warning in lock(build.request(), build.index()).warnings)
+    assert not any("judge" in warning for warning in lock(build.request(judge={"model": judge()}), build.index()).warnings)
+
+
+def test_a_judge_of_the_family_is_told(build: Any) -> None:
+    request = build.request(
+        models=[m | {"model": "claude-opus-4-8"} for m in models("m")], judge={"model": judge(model="claude-x")}
+    )
+    told = [warning for warning in lock(request, build.index()).warnings if "own family" in warning]
+    assert told == ["judge: claude-x judges models[m] of its own family (Anthropic), and may be kinder to it"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"budget": {"usd": "5"}}, "spec.judge.budget without spec.judge.model"),
+        ({"model": judge(), "budget": {"usd": "5"}}, "spec.judge.budget.usd needs spec.judge.model.prices"),
+        ({"model": judge(prices=PRICES), "budget": {}}, "give either usd or tokens"),
+        ({"model": judge(endpoints={})}, "spec.judge.model.endpoints is empty"),
+        ({"model": judge(endpoints={"chat": judge()["endpoints"]["anthropic"] | {"url": "http://judge.example"}})},
+         "spec.judge.model.endpoints.chat.url"),
+    ],
+)  # fmt: skip
+def test_what_a_judge_lacks_is_refused(build: Any, given: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigurationRefused, match=expected.replace(".", r"\.")):
+        lock(build.request(judge=given), build.index())
+
+
+def test_the_id_the_judge_answers_with_and_the_tasks_kinds_stand_in_the_lock(build: Any) -> None:
+    made = with_answers(lock(build.request(judge={"model": judge()}), build.index()), {}, "judge-2026")
+    assert made.judge_model == "judge-2026"
+    assert all(task.category and task.information_structure for task in made.tasks)

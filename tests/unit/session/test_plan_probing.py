@@ -87,7 +87,10 @@ def ask(build: Any, url: str, clock: Waits | None = None, **sweep: Any) -> list[
     endpoints = {"anthropic": endpoint(""), "responses": endpoint("/v1"), "chat": endpoint("/v1")}
     base = {"models": [{"name": "m", "model": "asked", "endpoints": endpoints}]}
     spec = SweepSpec.model_validate(build.spec | base | sweep)
-    keys = {f"REALCLI_KEY_0_{api}": KEY for api in ("ANTHROPIC", "RESPONSES", "CHAT")} | {"REALCLI_KEY_USER": KEY}
+    keys = {f"REALCLI_KEY_0_{api}": KEY for api in ("ANTHROPIC", "RESPONSES", "CHAT")} | {
+        "REALCLI_KEY_USER": KEY,
+        "REALCLI_KEY_JUDGE": KEY,
+    }
     targets = list(targets_of(spec, keys))
     return asyncio.run(probe_all(targets, cluster_domain="cluster.local", allow_loopback=True, clock=clock or Waits()))
 
@@ -114,6 +117,16 @@ def test_the_simulated_users_model_is_asked_too(build: Any, serve: Callable[[Scr
     ask(build, server.url, simulatedUser=user)
     assert ("/v1/chat/completions", "words") in [(path, body["model"]) for path, _, body in server.seen]
     ask(build, server.url, simulatedUser=user, modes=["EXEC"])
+    assert len(server.seen) == 3
+
+
+def test_the_judge_s_model_is_asked_too_and_only_where_something_is_judged(build: Any, serve: Callable[[Script], Server]) -> None:
+    server = serve(lambda path, body: (200, GOOD[path]))
+    endpoint = {"url": server.url + "/v1", "apiKey": {"secretRef": {"name": "u", "key": "k"}}}
+    judge = {"model": {"model": "judges", "endpoints": {"responses": endpoint}}}
+    ask(build, server.url, judge=judge)
+    assert ("/v1/responses", "judges") in [(path, body["model"]) for path, _, body in server.seen]
+    ask(build, server.url, judge=judge, modes=["EXEC"])
     assert len(server.seen) == 3
 
 

@@ -1,0 +1,223 @@
+"""What the models cannot say of the two kinds: CEL rules, list types, printer columns, selectable fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from realcli.api.agents import PROGRAMS, Permissions
+from realcli.api.base import Frozen
+from realcli.api.models import APIS, Api
+from realcli.api.sweep import IMMUTABLE, MUTABLE, SweepSpec, SweepStatus
+from realcli.api.trial import TrialSpec, TrialStatus
+
+Schema = dict[str, Any]
+
+NAME_PATTERN: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
+
+class Rule(NamedTuple):
+    """One CEL rule. `message` tells a person what to do."""
+
+    rule: str
+    message: str
+
+    def dump(self) -> Schema:
+        """An entry of x-kubernetes-validations."""
+        return {"rule": self.rule, "message": self.message}
+
+
+class Column(NamedTuple):
+    """One printer column."""
+
+    name: str
+    type: str
+    path: str
+    description: str = ""
+    priority: int = 0
+
+
+class Definition(NamedTuple):
+    """Everything of a CRD that the models cannot say."""
+
+    kind: str
+    plural: str
+    singular: str
+    short_names: tuple[str, ...]
+    categories: tuple[str, ...]
+    description: str
+    spec: type[Frozen]
+    status: type[Frozen]
+    rules: Mapping[str, tuple[Rule, ...]]  # path from the root, "" for the root itself
+    list_maps: Mapping[str, str]  # path -> key
+    sets: tuple[str, ...]
+    status_default: Schema | None
+    columns: tuple[Column, ...]
+    selectable: tuple[str, ...]
+
+
+NAME_RULES: Final = (
+    Rule(
+        "self.metadata.name.size() <= 40", "metadata.name may have at most 40 characters, so that all names made from it fit 63"
+    ),
+    Rule(
+        f"self.metadata.name.matches('{NAME_PATTERN}')",
+        "metadata.name may hold lower case letters, digits and '-' only: pods and Jobs are named after it",
+    ),
+)
+
+LIMIT_RULE: Final = Rule(
+    "duration(self) >= duration('1s') && duration(self) <= duration('720h')",
+    "a limit has to be from 1s to 720h: a shorter one ends every trial, a longer one fits no pod",
+)
+LIMITS: Final = ("exec.deadline", "collab.deadline", "pending", "setup", "verify", "spoolHold")
+
+HTTP_RULE: Final = Rule(
+    "self.url.startsWith('https://') || self.insecureHttp == 'InCluster'",
+    "http:// sends the key in clear text: use https://, or insecureHttp: InCluster for a Service in this cluster",
+)
+BASE_URL_RULES: Final[dict[Api, tuple[Rule, ...]]] = {
+    "anthropic": (
+        Rule(
+            "!self.url.matches('/v1/*$')", "url is the base URL of the Anthropic API: leave out /v1 at its end, the agent adds it"
+        ),
+    ),
+    "responses": (),
+    "chat": (),
+}
+
+SWEEP: Final = Definition(
+    kind="BenchmarkSweep",
+    plural="benchmarksweeps",
+    singular="benchmarksweep",
+    short_names=("sweep", "sweeps", "sw"),
+    categories=("all", "realcli"),
+    description="A sweep: a benchmark run with every agent x model, in EXEC and COLLAB, several times.",
+    spec=SweepSpec,
+    status=SweepStatus,
+    rules={
+        "": NAME_RULES,
+        "spec": (
+            *(
+                Rule(
+                    f"!self.agents.exists(a, (has(a.program) ? a.program : a.name) == '{program}')"
+                    f" || self.models.all(m, has(m.endpoints.{facts.api}))",
+                    f"{program} speaks the {facts.api} API: every model needs endpoints.{facts.api}",
+                )
+                for program, facts in PROGRAMS.items()
+            ),
+            Rule(
+                "!has(self.limits.trialBudget) || self.models.all(m, has(m.prices))",
+                "limits.trialBudget needs models[].prices of every model: without a price no cost is known",
+            ),
+            Rule(
+                "self.simulatedUser.mode != 'Model' || has(self.simulatedUser.model)",
+                "mode: Model needs simulatedUser.model, the model that words",
+            ),
+        ),
+        "spec.agents[]": (
+            Rule(
+                f"has(self.program) || self.name in [{', '.join(repr(program) for program in PROGRAMS)}]",
+                f"program is missing: it may be left out only where name is the program's ({', '.join(PROGRAMS)})",
+            ),
+            *(
+                Rule(
+                    f"(has(self.program) ? self.program : self.name) != '{program}'"
+                    f" || self.permissions in {list(facts.permissions)}",
+                    f"{program} knows permissions {', '.join(facts.permissions)}",
+                )
+                for program, facts in PROGRAMS.items()
+                if len(facts.permissions) < len(Permissions)
+            ),
+        ),
+        "spec.agents[].files": (
+            Rule(
+                "has(self.source) != has(self.configMapRef)",
+                "give either source (with digest) or configMapRef",
+            ),
+            Rule("has(self.source) == has(self.digest)", "source and digest go together: the archive is pinned by its sha256"),
+        ),
+        "spec.agents[].mcpServers[].env[]": (Rule("has(self.value) != has(self.secretRef)", "give either value or secretRef"),),
+        **{
+            f"{place}.endpoints.{api}": (HTTP_RULE, *BASE_URL_RULES[api])
+            for place in ("spec.models[]", "spec.simulatedUser.model", "spec.judge.model")
+            for api in APIS
+        },
+        "spec.judge": (
+            Rule("!has(self.budget) || has(self.model)", "judge.budget without judge.model: give the model that judges"),
+            Rule(
+                "!has(self.budget) || !has(self.budget.usd) || (has(self.model) && has(self.model.prices))",
+                "judge.budget.usd needs judge.model.prices: without a price no cost is known; or give budget.tokens",
+            ),
+        ),
+        "spec.judge.budget": (Rule("has(self.usd) != has(self.tokens)", "give either usd or tokens"),),
+        "spec.judge.model.endpoints": (
+            Rule(
+                "has(self.chat) || has(self.anthropic) || has(self.responses)",
+                "the judge's model needs endpoints.chat, endpoints.anthropic or endpoints.responses",
+            ),
+        ),
+        "spec.simulatedUser.model.endpoints": (
+            Rule(
+                "has(self.anthropic) || has(self.chat)", "the simulated user's model needs endpoints.anthropic or endpoints.chat"
+            ),
+        ),
+        **{f"spec.limits.{name}": (LIMIT_RULE,) for name in LIMITS},
+        **{f"spec.{name}": (Rule("self == oldSelf", IMMUTABLE),) for name in SweepSpec.aliases() if name not in MUTABLE},
+    },
+    list_maps={
+        "spec.agents": "name",
+        "spec.models": "name",
+        "spec.agents[].mcpServers": "name",
+        "spec.agents[].toolImages": "mountPath",
+        "status.conditions": "type",
+        "status.scores": "configuration",
+    },
+    sets=("spec.modes",),
+    status_default=None,
+    columns=(
+        Column("State", "string", ".status.state", "Summary of the conditions."),
+        Column("Ready", "string", '.status.conditions[?(@.type=="Ready")].reason', "Proven, or what keeps it from going on."),
+        Column("Trials", "string", ".status.trials", "Terminal and all trials."),
+        Column("Valid", "integer", ".status.counts.sealed", "Valid trials."),
+        Column("Invalid", "integer", ".status.counts.invalid", "Invalid trials."),
+        Column("R-EXEC", "string", ".status.rExec", "R of EXEC, where there is one configuration."),
+        Column("R-COLLAB", "string", ".status.rCollab", "R of COLLAB, where there is one configuration."),
+        Column("S", "string", ".status.s", "S; ~ marks S_rate or a partial S."),
+        Column("J", "string", ".status.j", "J."),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+    ),
+    selectable=(),
+)
+
+TRIAL: Final = Definition(
+    kind="Trial",
+    plural="trials",
+    singular="trial",
+    short_names=("tr",),
+    categories=("realcli",),
+    description="A trial: one repeat of (configuration, task, mode) of a sweep. Made by the operator.",
+    spec=TrialSpec,
+    status=TrialStatus,
+    rules={"spec": (Rule("self == oldSelf", "spec of a Trial is immutable: it is a cell of the frozen plan"),)},
+    list_maps={"status.conditions": "type"},
+    sets=(),
+    status_default={"phase": "Pending"},  # no write is needed to show a trial that has not started
+    columns=(
+        Column("Task", "string", ".spec.task"),
+        Column("Mode", "string", ".spec.mode"),
+        Column("Repeat", "integer", ".spec.repeat"),
+        Column("Attempt", "integer", ".status.attempt"),
+        Column("Phase", "string", ".status.phase"),
+        Column("Reason", "string", ".status.reason", "The outcome, or why it waits."),
+        Column("Reward", "string", ".status.reward"),
+        Column("Turns", "integer", ".status.turns"),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+        Column("Configuration", "string", ".spec.configuration", priority=1),
+        Column("Cost", "string", ".status.costUSD", "US dollars by the sweep's prices.", priority=1),
+        Column("Node", "string", ".status.node", priority=1),
+    ),
+    selectable=(".spec.sweep", ".spec.configuration", ".spec.task", ".spec.mode", ".status.phase"),
+)
+
+DEFINITIONS: Final = (SWEEP, TRIAL)
