@@ -80,7 +80,7 @@ class Uploader:
 
     async def room(self) -> None:
         """Wait while too much waits for storage. Nobody may fill the spool's volume by writing faster than storage takes."""
-        while self._writer.written - self._uploaded >= self._max_waiting:
+        while self.waiting >= self._max_waiting:
             self._full.set()
             self._taken.clear()
             await self._taken.wait()
@@ -124,6 +124,11 @@ class Uploader:
     def place(self) -> str:
         """Where it uploads to, for people."""
         return f"{self._root} in {self._store.describe()}"
+
+    @property
+    def waiting(self) -> int:
+        """Bytes in the spool that storage does not have: lines and blobs."""
+        return self._writer.written - self._uploaded
 
     @property
     def blocked(self) -> bool:
@@ -209,7 +214,7 @@ class Uploader:
 
     def _tell(self, state: Literal["blocked", "back"], seconds: float, message: str) -> None:
         if self.on_outage is not None:
-            self.on_outage(Outage(state, round(seconds, 3), self._writer.written - self._uploaded, message))
+            self.on_outage(Outage(state, round(seconds, 3), self.waiting, message))
 
 
 def _describe(name: str, data: bytes | Path) -> SealedObject:

@@ -6,34 +6,28 @@ so uploading is copying. Every write redacts the trial's real keys by value.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
-import math
 import os
-import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from types import UnionType
-from typing import Any, AnyStr, Protocol, Union, get_args, get_origin
-from urllib.parse import quote
+from typing import Any, Protocol, Union, get_args, get_origin
 
 from pydantic import JsonValue
 
 from realcli.api.base import canonical_json
 from realcli.ledger.events import INLINE_TEXT, KINDS, MAX_LINE, PLAIN_TEXT, ZERO_HASH, Actor, BlobRef, Data, Event, Text
+from realcli.ledger.redaction import Redactor
+from realcli.ledger.reserve import Reserve, SpoolError
 from realcli.ledger.seals import LedgerSummary
 
 SEGMENT_BYTES = 4 << 20
 SEGMENT_SECONDS = 30.0
-REDACTED = "[redacted]"
-MIN_SECRET = 8  # characters; a shorter one stands in too many innocent texts
 MANY, MANY_TEXT = 64, 256  # members kept, and characters of each, where a list or an object is longer than a text may be
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Clock(Protocol):
@@ -65,91 +59,13 @@ class LedgerError(Exception):
     """An event that may not be written: unknown kind, over the line limit, or a closed ledger."""
 
 
-class Redactor:
-    """Replaces secrets by value: as they are, and in the forms an error page or a proxy may repeat them in.
-
-    Those are JSON strings (with "/" escaped or not, also inside another JSON string), URL encoding, hex, and base64 at every
-    offset, so also inside "user:key". Of a secret of several lines each line is one too, but for the marks of a PEM file.
-    A secret that was split over two writes goes too: its end at the start of a text, its begin at the end of one, from
-    `MIN_SECRET` characters on.
-    """
-
-    def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets for part in _parts(secret) if len(part) >= MIN_SECRET for form in _forms(part)}
-        self._secrets = sorted(forms, key=len, reverse=True)
-        self._encoded = [secret.encode("utf-8", "surrogatepass") for secret in self._secrets]
-
-    def text(self, text: str) -> str:
-        """The text without secrets and without lone surrogates (they have no UTF-8 form)."""
-        if len(text) < MIN_SECRET:
-            return _SURROGATES.sub("\ufffd", text)
-        for secret in self._secrets:
-            text = text.replace(secret, REDACTED)
-        for secret in self._secrets:
-            start, end = _inner(text, secret)
-            if (start, end) != (0, len(text)):
-                text = REDACTED * (start > 0) + text[start:end] + REDACTED * (end < len(text))
-        return _SURROGATES.sub("\ufffd", text)
-
-    def data(self, data: bytes) -> bytes:
-        """The bytes without secrets."""
-        mark = REDACTED.encode()
-        for secret in self._encoded:
-            data = data.replace(secret, mark)
-        for secret in self._encoded:
-            start, end = _inner(data, secret)
-            if (start, end) != (0, len(data)):
-                data = mark * (start > 0) + data[start:end] + mark * (end < len(data))
-        return data
-
-    def value(self, value: JsonValue) -> JsonValue:
-        """A JSON value without secrets, keys included. NaN and Infinity, which have no JSON form, become texts."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, float) and not math.isfinite(value):
-            return str(value)
-        if isinstance(value, list):
-            return [self.value(item) for item in value]
-        if isinstance(value, dict):
-            return {self.text(key): self.value(item) for key, item in value.items()}
-        return value
-
-
-def _parts(secret: str) -> Iterator[str]:
-    yield secret
-    lines = [line.strip() for line in secret.splitlines()]
-    yield from (line for line in lines if len(lines) > 1 and not line.startswith("-----"))
-
-
-def _forms(secret: str) -> Iterator[str]:
-    """Spellings of a secret that name it as surely as itself."""
-    raw = secret.encode("utf-8", "surrogatepass")
-    escaped = json.dumps(secret)[1:-1]
-    yield from (secret, escaped, escaped.replace("/", "\\/"), json.dumps(escaped)[1:-1])
-    yield from (quote(raw, safe=""), quote(raw, safe="/"), raw.hex(), raw.hex().upper())
-    for before in range(3):
-        # Of the first and the last group of four only some bits are the secret's: what stands between is its alone.
-        code = base64.b64encode(bytes(before) + raw)
-        inner = code[-(-8 * before // 6) : (before + len(raw)) * 8 // 6].decode()
-        yield from (inner, inner.replace("+", "-").replace("/", "_"))
-
-
-def _inner(text: AnyStr, secret: AnyStr) -> tuple[int, int]:
-    """The part of a text between a secret's end that it begins with and a secret's begin that it ends with."""
-    start, end = 0, len(text)
-    found = text.rfind(secret[-MIN_SECRET:], 0, len(secret) - 1)
-    if found >= 0 and secret.endswith(text[: found + MIN_SECRET]):
-        start = found + MIN_SECRET
-    found = text.find(secret[:MIN_SECRET], max(start, len(text) - len(secret) + 1))
-    if found >= 0 and secret.startswith(text[found:]):
-        end = found
-    return start, end
-
-
 class LedgerWriter:
     """Appends events. Not thread-safe: one owner, the session's event loop.
 
     `turn` and `exchange` are the context every event is stamped with; the session moves them forward.
+
+    A disk that refuses is final: a ledger with a hole nobody knows of would be worse than none. Everything from then on raises
+    SpoolError, `on_full` is told once why, and `use_reserve` gives the closing events the `reserve` bytes kept for them.
     """
 
     def __init__(
@@ -160,6 +76,7 @@ class LedgerWriter:
         clock: Clock | None = None,
         segment_bytes: int = SEGMENT_BYTES,
         on_event: Callable[[Event], None] | None = None,
+        reserve: int = 0,
     ) -> None:
         self._spool = spool
         self._redact = Redactor(secrets)
@@ -171,8 +88,15 @@ class LedgerWriter:
         self._telling = False
         if on_event is not None:
             self.subscribe(lambda event, _: on_event(event))
-        (spool / "ledger").mkdir(parents=True, exist_ok=True)
-        (spool / "blobs").mkdir(parents=True, exist_ok=True)
+        spool.mkdir(parents=True, exist_ok=True)
+        self._reserve = Reserve(spool, reserve)
+        self.on_full: Callable[[str], None] | None = None
+        self.full: str | None = None
+        """What the disk said when it refused something."""
+        self.lost = 0
+        """Events and blobs that were not written since."""
+        (spool / "ledger").mkdir(exist_ok=True)
+        (spool / "blobs").mkdir(exist_ok=True)
         self._seq = 0
         self._hash = ZERO_HASH
         self._segment = 1
@@ -180,6 +104,7 @@ class LedgerWriter:
         self._size = 0
         self._opened = self._start
         self._closed = False
+        self._is_closing = False
         self._ready: list[Path] = []  # closed segments and blobs not taken by `take`
         self._written = 0
         self._blobs: set[bytes] = set()  # digests
@@ -189,12 +114,13 @@ class LedgerWriter:
     def emit(self, actor: Actor, data: Data, *, turn: int | None = None) -> Event:
         """Write one event and return it. Long texts go to blobs. `LedgerError` for a kind outside the closed set.
 
-        OSError where the disk refuses; the ledger then is what it was before.
+        SpoolError where the disk refuses, or has refused before; the ledger then is what it was before.
         """
         if self._closed:
             raise LedgerError(f"the ledger is closed; {data.kind} was not written")
         if KINDS.get(data.kind) is not type(data):
             raise LedgerError(f"{type(data).__name__} is not an event kind; known: {', '.join(sorted(KINDS))}")
+        self._refuse_if_full()
         event = Event(
             seq=self._seq + 1,
             prev=self._hash,
@@ -245,12 +171,17 @@ class LedgerWriter:
             raise errors[0]
 
     def blob(self, data: bytes) -> BlobRef:
-        """Store bytes once by digest (of the redacted form)."""
+        """Store bytes once by digest (of the redacted form). SpoolError as in `emit`."""
+        self._refuse_if_full()
         data = self._redact.data(data)
         digest = hashlib.sha256(data)
         if digest.digest() not in self._blobs:
             path = self._spool / "blobs" / digest.hexdigest()
-            path.write_bytes(data)
+            try:
+                path.write_bytes(data)
+            except OSError as error:
+                path.unlink(missing_ok=True)  # half a blob would be copied out as a whole one
+                raise self._refused(error) from error
             self._written += len(data)
             self._blobs.add(digest.digest())
             self._ready.append(path)
@@ -262,13 +193,17 @@ class LedgerWriter:
         return self.blob(encoded) if len(encoded) > INLINE_TEXT else encoded.decode()
 
     def roll(self) -> None:
-        """Close the open segment (if it holds anything) and start the next."""
+        """Close the open segment (if it holds anything) and start the next. SpoolError where there is no room for one."""
         if not self._size:
             return
+        try:
+            following = self._segment_path(self._segment + 1).open("xb", buffering=0)
+        except OSError as error:
+            raise self._refused(error) from error
         self._file.close()
         self._ready.append(self._segment_path(self._segment))
         self._segment += 1
-        self._file = self._segment_path(self._segment).open("xb", buffering=0)
+        self._file = following
         self._size, self._opened = 0, self._clock.monotonic()
 
     def roll_if_old(self, seconds: float = SEGMENT_SECONDS) -> None:
@@ -280,6 +215,11 @@ class LedgerWriter:
         """Files that are complete and were not taken before, blobs before the segments that name them."""
         ready, self._ready = self._ready, []
         return sorted(ready, key=lambda path: path.parent.name != "blobs")
+
+    def use_reserve(self) -> None:
+        """What was kept for the end is free, and events are taken again. Once whoever may write much is closed."""
+        self._reserve.release()
+        self._is_closing = True
 
     def close(self) -> LedgerSummary:
         """No event after this. Returns the chain's end."""
@@ -324,12 +264,24 @@ class LedgerWriter:
         try:
             while rest:
                 rest = rest[self._file.write(rest) :]
-        except OSError:
+        except OSError as error:
             os.ftruncate(self._file.fileno(), self._size)
             self._file.seek(self._size)
-            raise
+            raise self._refused(error) from error
         self._size += len(data)
         self._written += len(data)
+
+    def _refuse_if_full(self) -> None:
+        if self.full is not None and not self._is_closing:
+            self.lost += 1
+            raise SpoolError(self.full)
+
+    def _refused(self, error: OSError) -> SpoolError:
+        first, self.full = self.full is None, self.full or f"the disk of {self._spool} refuses what the session writes: {error}"
+        self.lost += 1
+        if first and self.on_full is not None:
+            self.on_full(self.full)
+        return SpoolError(self.full)
 
     def _segment_path(self, number: int) -> Path:
         return self._spool / "ledger" / f"{number:06d}.jsonl"

@@ -26,9 +26,10 @@ from realcli.ledger.events import (
     UserMessage,
     Yield,
 )
+from realcli.ledger.redaction import Redactor
 from realcli.ledger.seals import SealedObject, Verdict, VerifySeal
 from realcli.ledger.uploader import Uploader
-from realcli.ledger.writer import LedgerWriter, Redactor
+from realcli.ledger.writer import LedgerWriter
 from realcli.storage import ObjectStore
 from realcli_session.inputs import trial_of
 from realcli_session.phases.attempt import Attempt

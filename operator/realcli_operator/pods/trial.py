@@ -52,8 +52,9 @@ SOCKET_DIR: Final = "/run/realcli"
 SOCKET: Final = f"{SOCKET_DIR}/session.sock"
 TOOLKIT: Final = "/opt/realcli"
 SPOOL: Final = "/spool"
-SPOOL_SIZE: Final = "6Gi"
-"""A state of 4 GiB, the gigabyte that may wait for storage, snapshots: nothing an agent does may have the session evicted."""
+SPOOL_SIZE: Final = "8Gi"
+"""More than a session can be made to keep: a state of 4 GiB, 2 GiB of ledger that wait for storage, a gigabyte of snapshots, what
+is kept for its end, the task's files. Nothing an agent does may have the session evicted."""
 GRACE_SECONDS: Final = 120
 """For the session to flush its spool when the pod is told to end."""
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import zstandard
 
+from realcli.ledger.reserve import SpoolError
 from realcli_session.runner.port import RunnerPort, SnapshotReport
 
 _LEVEL = 3
@@ -30,7 +31,7 @@ class _Sink:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        self._file = path.open("wb")
+        self._file = path.open("wb", buffering=0)
         self._zstd = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compressobj()
         self._hash = hashlib.sha256()
         self.size = 0
@@ -47,10 +48,15 @@ class _Sink:
     def abandon(self) -> None:
         """Half an archive is none."""
         self._file.close()
-        self._path.unlink()
+        self._path.unlink(missing_ok=True)
 
     def _put(self, data: bytes) -> None:
-        self._file.write(data)
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise SpoolError(f"the disk of {self._path} refuses what the session writes: {error}") from error
         self._hash.update(data)
         self.size += len(data)
 
@@ -60,7 +66,7 @@ async def archive(
 ) -> Archive:
     """Snapshot `paths` of the container into the tar.zst `path`, without what lies below `exclude`.
 
-    Raises StateTooLarge and what else a runner raises.
+    Raises StateTooLarge, what else a runner raises, and SpoolError where the disk takes no more.
     """
     sink = _Sink(path)
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from realcli.api.agents import McpEnv, McpServer
 from realcli.api.base import sha256_digest
 from realcli.api.plan import ConfigurationLock
-from realcli.ledger.writer import MIN_SECRET
+from realcli.ledger.redaction import MIN_SECRET
 from realcli.storage.paths import SweepPaths
 from realcli.storage.port import NotFound, ObjectStore
 from realcli_session.agents import port

@@ -12,7 +12,6 @@ from realcli_session.agents.port import STATE_DIR
 from realcli_session.evidence.protected import SECONDS
 from realcli_session.phases.archive import archive, archive_delta
 from realcli_session.phases.attempt import Attempt, Happening, need
-from realcli_session.phases.flood import excess_of
 from realcli_session.phases.limits import (
     QUIESCE_GRACE,
     QUIESCE_KILL,
@@ -108,7 +107,7 @@ def note_limit(attempt: Attempt) -> None:
             spent = "unknown" if cost is None else f"{cost} USD"
             attempt.writer.emit("session", Limit(limit="budget", allowed=f"{budget.usd} USD", measured=spent))
         case "output":
-            allowed, measured = need(excess_of(attempt.writer))
+            allowed, measured = need(attempt.excess)
             attempt.writer.emit("session", Limit(limit="output", allowed=allowed, measured=measured))
         case None:
             pass

@@ -8,7 +8,8 @@ from dataclasses import replace
 from realcli.api.base import sha256_digest
 from realcli.api.termination import Result, Termination
 from realcli.api.trial import Tokens
-from realcli.ledger.events import EpisodeEnd, PhaseChange, SessionError
+from realcli.ledger.events import Data, EpisodeEnd, PhaseChange, RecordGap, SessionError
+from realcli.ledger.reserve import SpoolError
 from realcli.ledger.seals import WorkSeal
 from realcli.storage.port import StorageError, StorageUnavailable
 from realcli_session.phases.attempt import Attempt, Happening, need, utc_now
@@ -27,8 +28,11 @@ WORK_SEAL = "work-seal.json"
 
 async def seal(attempt: Attempt) -> tuple[Happening, str | None]:
     """The body of the stage, and the digest of the seal if it is in storage."""
-    attempt.writer.emit("session", PhaseChange(phase="seal"))
+    told = _tell(attempt, PhaseChange(phase="seal"))
     await _let_go(attempt)
+    attempt.writer.use_reserve()
+    if attempt.writer.full is not None:
+        _tell_of_the_hole(attempt, attempt.writer.full, told)
     _cut_the_user(attempt)
     progress = attempt.progress
     detail = shorten(attempt.redactor.text(progress.detail), MAX_DETAIL)
@@ -130,7 +134,25 @@ async def _close(attempt: Attempt, what: str, close: Callable[[], Awaitable[obje
     except RunnerLost:
         pass  # which is what was wanted
     except Exception as error:
-        attempt.writer.emit("session", SessionError(where=f"closing: {what}", message=f"{type(error).__name__}: {error}"))
+        _tell(attempt, SessionError(where=f"closing: {what}", message=f"{type(error).__name__}: {error}"))
+
+
+def _tell(attempt: Attempt, data: Data) -> bool:
+    """Whether the disk took it; what it did not take the writer counts."""
+    try:
+        attempt.writer.emit("session", data)
+    except SpoolError:
+        return False
+    return True
+
+
+def _tell_of_the_hole(attempt: Attempt, why: str, phase_told: bool) -> None:
+    """What the disk refused is not in the evidence, so the attempt counts only if the agent's flood is the cause."""
+    attempt.writer.emit("session", RecordGap(record="ledger", count=attempt.writer.lost, reason=shorten(why, MAX_DETAIL)))
+    if not phase_told:
+        attempt.writer.emit("session", PhaseChange(phase="seal"))
+    if attempt.progress.valid and attempt.excess is None:
+        attempt.progress = replace(attempt.progress, reason="SessionLost", detail=why, limit=None, state_lost=True)
 
 
 def _cut_the_user(attempt: Attempt) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import shutil
 import signal
 import sys
@@ -15,8 +16,10 @@ from pathlib import Path
 from realcli.api.termination import Result, Termination
 from realcli.ledger.events import LedgerOpen, SessionError
 from realcli.ledger.follow import Follower
+from realcli.ledger.redaction import Redactor
+from realcli.ledger.reserve import RESERVE_BYTES, SpoolError
 from realcli.ledger.uploader import Uploader
-from realcli.ledger.writer import LedgerWriter, Redactor
+from realcli.ledger.writer import LedgerWriter
 from realcli.storage.opening import open_store
 from realcli.storage.port import ObjectInfo, ObjectStore, StorageConfig, StorageError, StorageRefused, StorageUnavailable
 from realcli_session.agents.port import AgentUnresponsive
@@ -26,7 +29,7 @@ from realcli_session.phases import setup
 from realcli_session.phases.attempt import Attempt, Happening, need
 from realcli_session.phases.collab import collab_work
 from realcli_session.phases.conversation import exec_work, outage
-from realcli_session.phases.flood import watch_output
+from realcli_session.phases.flood import spool_full, watch_output
 from realcli_session.phases.own_setup import own_setup, secret_values
 from realcli_session.phases.quiesce import quiesce
 from realcli_session.phases.seal import seal, termination_of
@@ -62,7 +65,10 @@ async def run_work(
         # a pod of the same name was lost before anybody knew of it; two ledgers cannot share an attempt, so no agent runs for it
         text = f"{before.key} is there already: another session worked on this attempt; the next attempt has a place of its own"
         return _invalid("StorageUnavailable", text, settings)
-    return await WorkSession(trial, settings, config, store, secrets).run(socket)
+    try:
+        return await WorkSession(trial, settings, config, store, secrets).run(socket)
+    except SpoolError as error:  # before anything was begun
+        return _invalid("SessionLost", str(error), settings)
 
 
 class WorkSession:
@@ -74,7 +80,7 @@ class WorkSession:
         self._config = config
         self._store = store
         self._trial = trial
-        writer = LedgerWriter(settings.spool, secrets=secrets)
+        writer = LedgerWriter(settings.spool, secrets=secrets, reserve=RESERVE_BYTES)
         follower = Follower(store, trial.paths.following)
         uploader = Uploader(writer, store, trial.paths.root, interval=settings.segment_seconds, follower=follower)
         self.attempt = Attempt(
@@ -169,10 +175,15 @@ class WorkSession:
                 return Cause.AGENT_EXIT, str(error)
             case StorageError():
                 return Cause.STORAGE_ERROR, str(error)
+            case SpoolError():
+                return spool_full(self.attempt, str(error))
+            case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+                return spool_full(self.attempt, str(error))
         text = self.attempt.redactor.text("".join(traceback.format_exception(error)))
         print(text, file=sys.stderr, flush=True)
         if self.attempt.progress.stage is not Stage.SEAL:
-            self.attempt.writer.emit("session", SessionError(where=str(self.attempt.progress.stage), message=text))
+            with contextlib.suppress(SpoolError):
+                self.attempt.writer.emit("session", SessionError(where=str(self.attempt.progress.stage), message=text))
         return Cause.INTERNAL, f"{type(error).__name__}: {error}"
 
     def _apply(self, cause: Cause, detail: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from realcli.api.base import seconds
 from realcli.ledger.events import StorageWait
+from realcli.ledger.reserve import SpoolError
 from realcli.ledger.spool import SPOOL_FILE, Spool
 from realcli.ledger.uploader import Outage
 from realcli_session.phases.attempt import Attempt, utc_now
@@ -17,11 +19,7 @@ RUN = "run.json"
 def tell_outages(attempt: Attempt) -> None:
     """From now on an outage and its end are events."""
 
-    def tell(outage: Outage) -> None:
-        if not attempt.writer.closed:
-            attempt.writer.emit("session", _event(outage))
-
-    attempt.uploader.on_outage = tell
+    attempt.uploader.on_outage = lambda outage: _note(attempt, outage)
 
 
 class Hold:
@@ -65,13 +63,19 @@ class Hold:
         part.replace(self._file)
 
     def _tell(self, outage: Outage) -> None:
-        if not self._attempt.writer.closed:
-            self._attempt.writer.emit("session", _event(outage))
+        _note(self._attempt, outage)
         if outage.state == "blocked":
             self._since = utc_now()
             self._begin(outage.message)
         else:
             self.end()
+
+
+def _note(attempt: Attempt, outage: Outage) -> None:
+    if attempt.writer.closed:
+        return
+    with contextlib.suppress(SpoolError):  # of which the writer tells; what is there has to be stored all the same
+        attempt.writer.emit("session", _event(outage))
 
 
 def _event(outage: Outage) -> StorageWait:

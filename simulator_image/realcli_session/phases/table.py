@@ -51,6 +51,8 @@ class Cause(StrEnum):
     QUIESCE_REFUSED = "quiesce-refused"
     STATE_TOO_LARGE = "state-too-large"
     SEALED = "sealed"
+    SPOOL_FULL = "spool-full"  # the session's disk took no more, and the agent is within its limits of output
+    SPOOL_FLOODED = "spool-flooded"  # ... and it is beyond them
     INTERNAL = "internal"  # a bug of ours
 
 
@@ -102,6 +104,8 @@ TABLE: dict[Stage, dict[Cause, Next]] = {
         Cause.QUIESCE_REFUSED: STAY,
         Cause.STATE_TOO_LARGE: Next(_S, "ConfigurationError", state_lost=True),  # s0: the task's own fault
         Cause.SEALED: STAY,
+        Cause.SPOOL_FULL: Next(_S, "SessionLost", state_lost=True),
+        Cause.SPOOL_FLOODED: Next(_S, "AgentFloodedOutput", state_lost=True),
         Cause.INTERNAL: Next(_S, "SessionLost", state_lost=True),
     },
     Stage.WORK: {
@@ -116,6 +120,8 @@ TABLE: dict[Stage, dict[Cause, Next]] = {
         Cause.QUIESCE_REFUSED: STAY,
         Cause.STATE_TOO_LARGE: STAY,  # a snapshot of contract paths: the check on it is undecided
         Cause.SEALED: STAY,
+        Cause.SPOOL_FULL: Next(_S, "SessionLost", state_lost=True),
+        Cause.SPOOL_FLOODED: Next(_S, "AgentFloodedOutput", state_lost=True),
         Cause.INTERNAL: Next(_S, "SessionLost", state_lost=True),
     },
     Stage.QUIESCE: {
@@ -129,6 +135,8 @@ TABLE: dict[Stage, dict[Cause, Next]] = {
         Cause.QUIESCE_REFUSED: Next(_S, "QuiesceRefused", "valid", state_lost=True),
         Cause.STATE_TOO_LARGE: Next(_S, "StateTooLarge", "valid", state_lost=True),
         Cause.SEALED: STAY,
+        Cause.SPOOL_FULL: Next(_S, "SessionLost", "always", state_lost=True),
+        Cause.SPOOL_FLOODED: Next(_S, "AgentFloodedOutput", "valid", state_lost=True),
         Cause.INTERNAL: Next(_S, "SessionLost", "always", state_lost=True),
     },
     Stage.SEAL: {
@@ -140,6 +148,8 @@ TABLE: dict[Stage, dict[Cause, Next]] = {
         Cause.QUIESCE_REFUSED: STAY,
         Cause.STATE_TOO_LARGE: STAY,
         Cause.SEALED: Next(Stage.ENDED),
+        Cause.SPOOL_FULL: Next(Stage.ENDED, "SessionLost", "always", state_lost=True),  # not even in what was kept for the end
+        Cause.SPOOL_FLOODED: Next(Stage.ENDED, "SessionLost", "always", state_lost=True),  # valid needs a seal
         Cause.INTERNAL: Next(Stage.ENDED, "SessionLost", "always", state_lost=True),
     },
     Stage.ENDED: dict.fromkeys(Cause, STAY),
@@ -175,6 +185,7 @@ _LIMITS: dict[Cause, LimitName] = {
     Cause.WALL: "wall",
     Cause.BUDGET: "budget",
     Cause.FLOODED: "output",
+    Cause.SPOOL_FLOODED: "output",
 }
 
 

@@ -13,7 +13,8 @@ from pydantic import BaseModel, JsonValue
 
 from realcli.ledger.base import MAX_DEPTH
 from realcli.ledger.events import EVENT, KINDS, MAX_LINE, AgentMessage, BlobRef, Data, ToolCall, UserMessage
-from realcli.ledger.writer import LedgerWriter, Redactor
+from realcli.ledger.redaction import Redactor
+from realcli.ledger.writer import LedgerWriter
 from realcli_session.agents.lines import LineSplitter, Tail
 
 KEY = "sk-ant-very-secret-0123456789"

@@ -1,5 +1,6 @@
 import asyncio
 import base64
+import contextlib
 import hashlib
 import json
 import re
@@ -31,8 +32,10 @@ from realcli.ledger.events import (
     UserMessage,
 )
 from realcli.ledger.follow import Follower
+from realcli.ledger.redaction import Redactor
+from realcli.ledger.reserve import SpoolError
 from realcli.ledger.uploader import Uploader
-from realcli.ledger.writer import LedgerError, LedgerWriter, Redactor
+from realcli.ledger.writer import LedgerError, LedgerWriter
 from realcli.storage import StorageUnavailable
 from realcli.storage.local import LocalStore
 
@@ -169,21 +172,66 @@ def test_no_text_of_the_agent_is_too_long_to_be_written(tmp_path: Path) -> None:
     assert events[0].data["name"].endswith(f"[… {(2 << 20) - PLAIN_TEXT} characters left out]")
 
 
-def test_a_line_the_disk_refused_leaves_no_trace(tmp_path: Path) -> None:
-    writer = LedgerWriter(tmp_path)
-    writer.emit("agent", AgentMessage(text="before"))
+@contextlib.contextmanager
+def a_disk_that_refuses() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400, hard))
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400, hard))
-        with pytest.raises(OSError, match="File too large"):
-            writer.emit("agent", AgentMessage(text="x" * 1000))
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    writer.emit("agent", AgentMessage(text="after"))
+
+
+def test_a_line_the_disk_refused_leaves_no_trace_and_none_comes_after_it(tmp_path: Path) -> None:
+    """A ledger that goes on after a hole would look whole."""
+    writer = LedgerWriter(tmp_path, reserve=1 << 16)
+    told: list[str] = []
+    writer.on_full = told.append
+    writer.emit("agent", AgentMessage(text="before"))
+    with a_disk_that_refuses(), pytest.raises(SpoolError, match="File too large"):
+        writer.emit("agent", AgentMessage(text="x" * 1000))
+    with pytest.raises(SpoolError, match="File too large"):
+        writer.emit("agent", AgentMessage(text="after"))
+    with pytest.raises(SpoolError, match="File too large"):
+        writer.blob(b"after")
+    assert (writer.full, writer.lost) == (told[0], 3)
+    assert len(told) == 1
+    assert (tmp_path / "reserve").stat().st_size == 1 << 16
+    writer.use_reserve()
+    assert not (tmp_path / "reserve").exists()
+    writer.emit("session", EpisodeEnd(reason="SessionLost", detail=""))
     summary = writer.close()
     assert_chained(lines(tmp_path))
-    assert [json.loads(line)["data"]["text"] for line in lines(tmp_path)] == ["before", "after"]
+    assert [json.loads(line)["data"].get("text") for line in lines(tmp_path)] == ["before", None]
     assert summary.events == 2
+
+
+def test_a_blob_the_disk_refused_leaves_no_trace(tmp_path: Path) -> None:
+    writer = LedgerWriter(tmp_path)
+    with a_disk_that_refuses(), pytest.raises(SpoolError):
+        writer.blob(b"x" * 1000)
+    assert list((tmp_path / "blobs").iterdir()) == []
+    assert writer.take() == []
+    writer.close()
+
+
+def test_a_segment_that_cannot_be_begun_does_not_end_the_one_before(tmp_path: Path) -> None:
+    writer = LedgerWriter(tmp_path)
+    writer.emit("agent", AgentMessage(text="before"))
+    (tmp_path / "ledger/000002.jsonl").mkdir()  # no name for it, as on a disk without inodes
+    with pytest.raises(SpoolError):
+        writer.roll()
+    writer.use_reserve()
+    writer.emit("agent", AgentMessage(text="after"))
+    (tmp_path / "ledger/000002.jsonl").rmdir()
+    assert writer.close().segments == 1
+    assert_chained(lines(tmp_path))
+
+
+def test_a_disk_without_room_for_the_end_is_told_at_the_start(tmp_path: Path) -> None:
+    with a_disk_that_refuses(), pytest.raises(SpoolError, match="no room for the 65536 bytes"):
+        LedgerWriter(tmp_path, reserve=1 << 16)
+    assert list(tmp_path.iterdir()) == []
 
 
 ODD_KEY = 'sk/odd+"key"=0123456789'

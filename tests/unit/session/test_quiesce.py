@@ -12,8 +12,9 @@ import pytest
 
 from realcli.api.base import sha256_digest
 from realcli.ledger.events import Quiesce, SessionError
+from realcli.ledger.redaction import Redactor
 from realcli.ledger.uploader import Uploader
-from realcli.ledger.writer import LedgerWriter, Redactor
+from realcli.ledger.writer import LedgerWriter
 from realcli.storage.local import LocalStore
 from realcli.wire.protocol import ErrorCode
 from realcli_session.inputs import trial_of
