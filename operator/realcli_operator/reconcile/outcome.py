@@ -14,7 +14,7 @@ from realcli_operator.kube.views import PodView
 from realcli_operator.reconcile.conditions import rfc3339, with_condition
 from realcli_operator.reconcile.facts import TrialFacts
 from realcli_operator.reconcile.names import work_pod
-from realcli_operator.reconcile.podends import AGENT_SIDE, has_started, session_message
+from realcli_operator.reconcile.podends import AGENT_SIDE, Trouble, has_started, session_message
 
 MAX_MESSAGE: Final = 2048
 MAX_REWARD: Final = 32
@@ -83,10 +83,12 @@ def work_ended(status: TrialStatus, reason: str, message: str | None) -> TrialSt
     return status.model_copy(update={"work_end": reason, "message": (message or "")[:MAX_MESSAGE] or None})
 
 
-def troubled(status: TrialStatus, word: str, message: str, now: datetime, generation: int) -> TrialStatus:
-    """A pod that waits for something; the transition time of ``Running`` says since when."""
-    conditions = with_condition(status.conditions, "Running", "False", word, message, now, generation)
-    return status.model_copy(update={"conditions": conditions, "message": message[:MAX_MESSAGE]})
+def troubled(status: TrialStatus, trouble: Trouble, now: datetime, generation: int) -> TrialStatus:
+    """A pod that waits for something; the transition time of ``Running`` says since when, `reason` what it will be in the end."""
+    conditions = with_condition(status.conditions, "Running", "False", trouble.waiting, trouble.message, now, generation)
+    return status.model_copy(
+        update={"conditions": conditions, "reason": trouble.outcome, "message": trouble.message[:MAX_MESSAGE]}
+    )
 
 
 def verdict_of(status: TrialStatus, message: Termination) -> TrialStatus | str:

@@ -277,7 +277,7 @@ class _Step:
         if running is not None and running.status == "False":
             word = status.phase.value
             conditions = with_condition(status.conditions, "Running", "True", word, "", self.now, self.generation)
-            status = status.model_copy(update={"conditions": conditions, "message": None})
+            status = status.model_copy(update={"conditions": conditions, "reason": None, "message": None})
         session = pod.container(SESSION)
         if session is None or session.state is not ContainerState.TERMINATED or session.finished_at is None:
             return TrialPlan(status=self._changed(status))
@@ -311,7 +311,7 @@ class _Step:
         trouble = trouble_of(pod)
         patience: float | None = None
         if trouble is not None:
-            status = troubled(status, trouble.waiting, trouble.message, self.now, self.generation)
+            status = troubled(status, trouble, self.now, self.generation)
             running = find(status.conditions, "Running")
             since = datetime.fromisoformat(running.last_transition_time) if running is not None else self.now
             patience = trouble.grace.seconds(self.policy) - (self.now - since).total_seconds()

@@ -325,6 +325,7 @@ class TestNotStarted:
         assert first.status is not None
         condition = first.status.conditions[0]
         assert (condition.type, condition.status, condition.reason) == ("Running", "False", word)
+        assert first.status.reason == outcome, "kubectl get shows why it waits"
         # Pulling and backing off alternate: the clock runs on.
         other = "ErrImagePull" if word == "ImagePullBackOff" else word
         later = a.facts(first.status, a.waiting(reason=other))
@@ -347,9 +348,9 @@ class TestNotStarted:
 
     def test_a_trouble_that_passes_is_forgotten(self, a: Any) -> None:
         conditions = with_condition((), "Running", "False", "ErrImagePull", "no", a.ago(100), 1)
-        plan = decide(a, a.facts(a.status(conditions=conditions), a.pod()))
+        plan = decide(a, a.facts(a.status(conditions=conditions, reason="ImageUnavailable"), a.pod()))
         assert plan.status is not None
-        assert (plan.status.conditions[0].status, plan.status.message) == ("True", None)
+        assert (plan.status.conditions[0].status, plan.status.reason, plan.status.message) == ("True", None, None)
 
     def test_a_pod_that_is_not_scheduled_in_time(self, a: Any) -> None:
         unscheduled = {
