@@ -1,4 +1,4 @@
-"""The paper's own numbers fit our rules: its roundings with our rounding, its flips with our flips, its coverage with our tree."""
+"""The paper's own numbers fit our rules: its roundings, its flips, its coverage."""
 
 from __future__ import annotations
 
