@@ -18,8 +18,10 @@ from realcli.api.agents import PROGRAMS
 from realcli.api.sweep import Mode
 from realcli.api.termination import Result, Termination
 from realcli.benchmark.suite import Suite
+from realcli.ledger.ctrf import FailedTest, failed_tests
 from realcli.ledger.events import ProbeDelivered, ProbeUntriggered
 from realcli.ledger.show import visible
+from realcli.storage.port import NotFound
 from realcli_cli.local.children import ended_in_order
 from realcli_cli.local.container import Container, chroot_container
 from realcli_cli.local.engine import EngineContainer, engine, image_in
@@ -33,6 +35,7 @@ from realcli_cli.local.userns import become_root
 from realcli_cli.main import UserError
 
 app = typer.Typer(no_args_is_help=True, help="Run a trial without a cluster.")
+SHOWN_FAILURES = 10
 LESS = (
     "isolates less than a pod: the agent shares this machine's network and kernel, nothing bounds its memory, processes or disk, "
     "and no wall keeps it from the internet"
@@ -174,6 +177,7 @@ def _report(sweep: LocalSweep, ended: list[Termination], show: Callable[[str], N
         ("message", last.message or worked.message or ""),
         ("reward", (last.reward or "none") if verdict else "none: " + str(last.result)),
         ("checks", f"{last.checks.passed}/{last.checks.total}" if last.checks else ""),
+        *(("failed", f"{test.name}: {test.why}" if test.why else test.name) for test in _failed(sweep, verdict)),
         ("turns", f"{worked.turns}, {worked.working_seconds} s of working time"),
         ("tokens", f"{tokens.input} in, {tokens.cache_read} read from cache, {tokens.output} out" if tokens else ""),
         ("probes", _probes(sweep)),
@@ -186,6 +190,18 @@ def _report(sweep: LocalSweep, ended: list[Termination], show: Callable[[str], N
         if text:
             show(f"{name:<9} {text}")
     return 0 if verdict else 1
+
+
+def _failed(sweep: LocalSweep, verdict: bool) -> list[FailedTest]:
+    """What the tests say of those that failed; the rest lies in ctrf.json."""
+    if not verdict:
+        return []
+    try:
+        found = failed_tests(sweep.store.get(sweep.attempt(0).verify(1).ctrf))
+    except NotFound:
+        return []
+    more = len(found) - SHOWN_FAILURES
+    return found[:SHOWN_FAILURES] + ([FailedTest(f"… and {more} more: see verify-1/ctrf.json", "")] if more > 0 else [])
 
 
 def _probes(sweep: LocalSweep) -> str:

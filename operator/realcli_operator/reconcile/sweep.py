@@ -110,7 +110,8 @@ class _Step:
         if isinstance(state, Running):
             self.draft.delays.append(state.again)
             if state.blocked is not None:
-                self.condition("Ready", "False", *state.blocked)
+                reason, text = state.blocked
+                self.condition("Ready", "False", reason, text + (self._mounts() if reason == "PodNotStarted" else ""))
             elif (ready := find(self.status.conditions, "Ready")) is not None and ready.reason in STARTING:
                 self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Ready")})
         elif isinstance(state, Done) and state.message.result is Result.REFUSED:
@@ -124,6 +125,14 @@ class _Step:
             else:
                 why = f"the pod of Job {name} is gone, and with it the plan"
             self._again(job, Task.PLAN, why, since, bounded="PlanFailed")
+
+    def _mounts(self) -> str:
+        """What the plan Job's pod needs from the sweep's namespace: of one that is missing the pod's status says nothing."""
+        spec = self.facts.spec
+        maps = sorted({a.files.config_map_ref.name for a in spec.agents if a.files is not None and a.files.config_map_ref})
+        return (
+            f". It mounts {', '.join([f'Secret {spec.storage.credentials.secret_ref.name}', *(f'ConfigMap {m}' for m in maps)])}"
+        )
 
     def _planned(self, plan: FrozenPlan) -> None:
         known = self.status.plan_digest
