@@ -28,7 +28,7 @@ WORK_SEAL = "work-seal.json"
 
 async def seal(attempt: Attempt) -> tuple[Happening, str | None]:
     """The body of the stage, and the digest of the seal if it is in storage."""
-    told = _tell(attempt, PhaseChange(phase="seal"))
+    told = attempt.writer.full is None and _tell(attempt, PhaseChange(phase="seal"))
     await _let_go(attempt)
     attempt.writer.use_reserve()
     if attempt.writer.full is not None:

@@ -12,6 +12,7 @@ import pytest
 
 from realcli.api.plan import decode_plan
 from realcli.api.sweep import Limits
+from realcli.ledger.reserve import RESERVE_BYTES
 from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST
 from realcli_operator.pods.budget import verify_deadline, verify_seconds, work_deadline
 from realcli_operator.pods.labels import label_value
@@ -19,6 +20,7 @@ from realcli_operator.pods.parts import BuildError
 from realcli_operator.pods.prepare import COPY_TREE, PREPARE
 from realcli_operator.pods.probe import image_volumes_survived, probe_pod, user_namespaces_survived
 from realcli_operator.reconcile.plans import PodIntent, Task
+from realcli_session.phases import limits
 
 UNTRUSTED = {"agent", "verifier"}
 
@@ -35,6 +37,22 @@ def containers(spec: Any) -> list[Any]:
 
 def mounts(container: Any) -> dict[str, str]:
     return {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+
+
+def test_a_session_cannot_be_made_to_keep_more_than_its_volume_takes(make: Any) -> None:
+    """A pod whose spool is over its limit is evicted, and the attempt with it: no agent may bring that about."""
+    task_files = 256 << 20
+    most = (
+        limits.STATE_BYTES + limits.LEDGER_WAITING + limits.SNAPSHOTS_BYTES + limits.SNAPSHOT_BYTES + RESERVE_BYTES + task_files
+    )
+    spec = make.work()["spec"]
+    (spool,) = [volume["emptyDir"]["sizeLimit"] for volume in spec["volumes"] if volume["name"] == "spool"]
+    session = next(one for one in spec["containers"] if one["name"] == "session")
+    assert most < _bytes(spool) < _bytes(session["resources"]["limits"]["ephemeral-storage"])
+
+
+def _bytes(quantity: str) -> int:
+    return int(quantity.removesuffix("Gi")) << 30
 
 
 def test_no_pod_can_talk_to_the_api_server_or_be_restarted(make: Any) -> None:

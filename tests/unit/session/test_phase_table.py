@@ -90,6 +90,20 @@ PATHS = {
         "ProviderUnavailable",
         True,
     ),
+    "the node's disk is full": ([Cause.READY, Cause.SPOOL_FULL, Cause.INTERNAL, Cause.SEALED], "SessionLost", True),
+    "the state has no room": ([Cause.READY, Cause.COMPLETED, Cause.SPOOL_FULL, Cause.SEALED], "SessionLost", True),
+    "the agent's flood has filled the disk": ([Cause.READY, Cause.SPOOL_FLOODED, Cause.SEALED], "AgentFloodedOutput", True),
+    "the flood leaves no room for the state": (
+        [Cause.READY, Cause.FLOODED, Cause.SPOOL_FLOODED, Cause.SEALED],
+        "AgentFloodedOutput",
+        True,
+    ),
+    "a flood does not excuse": (
+        [Cause.READY, Cause.PROVIDER_FAILED, Cause.SPOOL_FLOODED, Cause.SEALED],
+        "ProviderUnavailable",
+        True,
+    ),
+    "not even the reserve is enough": ([Cause.READY, Cause.COMPLETED, Cause.QUIESCED, Cause.SPOOL_FULL], "SessionLost", True),
     "a bug of ours": ([Cause.READY, Cause.COMPLETED, Cause.INTERNAL, Cause.SEALED], "SessionLost", True),
 }
 
