@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 from realcli.api.sweep import Mode
-from realcli.scoring.records import Verdict
+from realcli.scoring.records import RunFacts, Verdict
 
 Tree = Mapping[str, Mapping[str, tuple[str, ...]]]
 """dimension -> sub-dimension -> scenarios."""
@@ -53,6 +53,7 @@ class Run:
     reward: Fraction | None = None  # None on a valid run: a failure
     scenarios: Mapping[str, Observation] = field(default_factory=dict)
     checks: tuple[int, int] | None = None  # (passed, total) of the verifier's own summary
+    facts: RunFacts | None = None  # counts of its ledger; None: not known
 
     @property
     def success(self) -> bool:
@@ -60,6 +61,22 @@ class Run:
         if not self.valid:
             raise ValueError(f"{self.configuration}/{self.task}/{self.mode}/{self.repeat} is invalid: it has no success to count")
         return self.reward == 1
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLabels:
+    """What tables group tasks by; None: not known."""
+
+    category: str | None = None
+    information_structure: str | None = None  # additive, consistency
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationLabels:
+    """What tables group configurations by; None: not known."""
+
+    framework: str | None = None  # the agent program
+    model: str | None = None
 
 
 L1 = Literal[0, 1, "undefined", "excluded"]
