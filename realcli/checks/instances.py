@@ -74,7 +74,7 @@ def _check(check: CheckTemplate, instance: Instance, anchor: Anchor, run: Contex
         return CheckRecord(check=check.id, verdict="unscored", by="none", reason="only a judge model can decide this check")
     decides = str(check.hard.get("decides", "hint"))
     try:
-        context = replace(run, window=_window(check, instance, run.trajectory, anchor), decides=decides)
+        context = replace(run, window=window_of(check, instance, run.trajectory, anchor), decides=decides)
         not_applicable = _not_applicable(check, instance.scenario, instance.bindings, context)
         if not_applicable is not None:
             return CheckRecord(check=check.id, verdict="n/a", by="program", reason=not_applicable)
@@ -99,8 +99,8 @@ def verdict_of(hard: HardRecord, decides: str) -> Verdict | None:
     return None
 
 
-def _window(check: CheckTemplate, instance: Instance, trajectory: Trajectory, anchor: Anchor) -> Window:
-    """The window of a check."""
+def window_of(check: CheckTemplate, instance: Instance, trajectory: Trajectory, anchor: Anchor) -> Window:
+    """The window of a check. `CheckError` for one that is not defined, or that names no action where it needs one."""
     name = next((name for name in WINDOWS if name == check.window), None)
     if name is None:
         raise CheckError(f"window `{check.window}` is not defined; expected one of {', '.join(WINDOWS)}")
