@@ -1,0 +1,1 @@
+"""Known answers: small ledgers with verdicts known by construction, emulated judges, the arithmetic of calibration. Pure."""

@@ -1,0 +1,47 @@
+"""Hard checks over the known-answer set: every verdict a program has to come to, and every one it has to leave open."""
+
+from __future__ import annotations
+
+import pytest
+
+from realcli.checks import judge_instance
+from realcli.known.cases import known_cases
+from realcli.known.model import Case
+
+CASES = known_cases()
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_programs_come_to_what_is_true_and_to_nothing_else(case: Case) -> None:
+    got = judge_instance(case.instance, case.trajectory, case.evidence)
+    state = "triggered" if got.state == "unscored" and got.checks else got.state
+    assert state == case.state, got.reason
+    for check in got.checks:
+        truth, by = case.expected[check.check], case.expected_by[check.check]
+        if by == "program":
+            assert (check.verdict, check.by) == (truth, "program"), check
+        elif by == "judge":
+            assert check.by == "none", check
+        else:
+            assert check.by == "none" or check.verdict == truth, check
+
+
+def test_ids_are_unique_and_say_nothing() -> None:
+    assert len({case.id for case in CASES}) == len({case.instance.id for case in CASES}) == len(CASES)
+    assert not any(case.name and case.name in case.instance.id for case in CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_evidence_stands_where_it_is_said_to_stand(case: Case) -> None:
+    """A quote is in its exchange, a file's line in the final snapshot: what the oracle cites has to be true."""
+    final = case.trajectory.snapshot("final")
+    assert final is not None
+    for items in case.proofs.values():
+        for item in items:
+            if item.kind == "file":
+                assert item.ref is not None
+                assert item.quote is not None
+                assert item.quote.encode() in case.files[final[0].seq][item.ref.removeprefix("final:")]
+            else:
+                said = [str(e.event.data) for e in case.trajectory.items if e.event.exchange == item.exchange]
+                assert any(repr(item.quote)[1:-1] in text or str(item.quote) in text for text in said), item
