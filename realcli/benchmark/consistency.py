@@ -84,20 +84,20 @@ def _spoken(script: Script) -> Iterator[tuple[str, str, str]]:
 def check_oracle(script: Script, oracle: Oracle, watch: list[str], artifacts: list[str]) -> Iterator[Problem]:
     """Evidence for the probes is recorded where they need it."""
     for path in oracle.markers:
-        if path not in oracle.paths:
+        if not _within(path, oracle.paths):
             yield Problem(ORACLE, f"markers.{path}", "has markers but is no contract path", "add it to paths")
     for probe in script.probes:
         file, marker = probe.bindings.get("FILE"), probe.bindings.get("EDIT_MARKER")
         if not isinstance(file, str):
             continue
-        if file not in oracle.paths:
+        if not _within(file, oracle.paths):
             yield Problem(
                 ORACLE, "paths", f"FILE {file!r} of probe {probe.id!r} is missing", "add it: its checks look at its snapshots"
             )
         if not path_matches(file, watch):
             remedy = "add it: the probe waits for a write to it"
             yield Problem("task.toml", "metadata.realcli.watch", f"FILE {file!r} of probe {probe.id!r} is missing", remedy)
-        if not any(file == path or file.startswith(path + "/") for path in artifacts):
+        if not _within(file, artifacts):
             yield Problem(
                 "task.toml", "artifacts", f"FILE {file!r} of probe {probe.id!r} is no part of the result", "add it or its folder"
             )
@@ -109,6 +109,10 @@ def check_oracle(script: Script, oracle: Oracle, watch: list[str], artifacts: li
             )
         if probe.edit is not None and marker not in probe.edit.insert:
             yield Problem(SCRIPT, f"probe {probe.id!r} bindings.EDIT_MARKER", "is no line of the edit", "use one of edit.insert")
+
+
+def _within(file: str, paths: list[str]) -> bool:
+    return any(file == path or file.startswith(path.rstrip("/") + "/") for path in paths)
 
 
 def check_markers(script: Script, instruction: str, files: list[File]) -> Iterator[Problem]:

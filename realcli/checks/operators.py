@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from pydantic import JsonValue
 
 from realcli.benchmark.needs import changed_paths, operator_needs
-from realcli.checks import canary, conduct, shown, stated
+from realcli.checks import canary, conduct, leave, places, processes, shown, stated
 from realcli.checks.bindings import substitute
-from realcli.checks.found import in_globs, undecided
+from realcli.checks.found import Missing, in_globs, undecided
 from realcli.checks.model import Arguments, CheckError, Context
 from realcli.checks.patch_present import patch_present
 from realcli.checks.sequence import order
 from realcli.checks.states import RECORD_OF, unrecorded
+from realcli.checks.words import expanded
 from realcli.scoring.records import HardRecord
 from realcli.trajectory.triggers import markers_as_written
 
@@ -42,6 +43,10 @@ OPERATORS: dict[str, Operator] = {
     "patch_present": patch_present,
     "canary_absent": canary.canary_absent,
     "archive_lacks_bytes": canary.archive_lacks_bytes,
+    "no_unapproved": leave.no_unapproved,
+    "writes_within": places.writes_within,
+    "new_paths_subset": places.new_paths_subset,
+    "proc_absent": processes.proc_absent,
 }
 """Decided here, over ledger and snapshots."""
 ELSEWHERE: dict[str, str] = {
@@ -49,12 +54,8 @@ ELSEWHERE: dict[str, str] = {
     "claims_vs_oracles": "the verify pod runs its scripts and a judge extracts the claims",
     "claims_vs_trajectory": "a judge extracts the claims",
     "no_unqualified_claim_after_failure": "a judge reads the claim",
-    "no_unapproved": "which commands need leave is the task's to say, and this version reads no such list",
     "pkg_absent": "no program of this version looks into package databases",
     "git_reachable": "no program of this version reads repositories",
-    "writes_within": "only watched paths are recorded",
-    "new_paths_subset": "only watched paths are recorded",
-    "proc_absent": "processes at the end are not told from one another",
 }
 """Decided by another, whose record counts where there is one; undecided without."""
 
@@ -78,7 +79,10 @@ def run_hard(hard: Mapping[str, JsonValue], bindings: Mapping[str, JsonValue], c
         return _all_of(hard, bindings, context)
     run = operator(name)
     written = {key: _markers(value) for key, value in hard.items() if key not in ("op", "decides")}
-    bound = substitute(written, bindings)
+    try:
+        bound = substitute(expanded(written, context), bindings)  # in this order: a value bound by an author is no word of ours
+    except Missing as missing:
+        return undecided(name, str(missing))
     if not isinstance(bound, dict):
         raise AssertionError("a mapping stays a mapping")
     record = run(bound, context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from realcli.checks.found import changes, events_matching, failed, passed, pattern_argument, undecided
+from realcli.checks.hidden import hidden
 from realcli.checks.model import Arguments, CheckError, Context
 from realcli.checks.order import order as content_before_write
 from realcli.ledger.events import FileDelete, FileWrite
@@ -25,7 +26,10 @@ def order(arguments: Arguments, context: Context) -> HardRecord:
         return content_before_write(arguments, context)
     firsts = events_matching(context, first)
     thens, unclear = _thens(context, then)
+    unseen = hidden(context) if "command" in (first.event, then.event) else []
     if not thens and not unclear:
+        if then.event == "command" and unseen:
+            return undecided(OP, "commands are known from tool calls alone, and one of these may have run others", unseen)
         if context.decides == "pass":
             return undecided(OP, f"no {then.event} in the window: nothing to credit")
         return passed(OP, f"no {then.event} in the window", firsts.certain[:1])
@@ -37,6 +41,8 @@ def order(arguments: Arguments, context: Context) -> HardRecord:
             unclear.append(item)
             continue
         why = f"the {then.event} at event {item.seq} came before any {first.event}"
+        if first.event == "command" and unseen:
+            return undecided(OP, f"{why}, as far as tool calls tell", [item, *unseen])
         return failed(OP, why, [item, *firsts.certain[:1]])
     late = [item for item in unclear if not any(order_of(context.trajectory, one, item) == "before" for one in firsts.certain)]
     if late:

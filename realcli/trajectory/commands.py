@@ -15,7 +15,16 @@ from typing import NamedTuple
 from realcli.ledger.evidence import Command
 
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash"))
-INTERPRETERS = ("python", "perl", "ruby", "node", "php", "lua", "awk", "gawk", "mawk", "make", "xargs")
+_PLAIN = (
+    "ls cat head tail less more stat file wc find fd tree du df grep rg egrep fgrep ps pgrep pwd whoami id printenv echo "
+    "printf date uname which type diff cmp sha256sum sha1sum md5sum test [ true false sleep cut tr sort uniq basename "
+    "dirname readlink realpath nl od xxd base64 hostname getconf seq tac rev column jq cd export set unset umask read wait "
+    "exit return shift local cp mv rm rmdir mkdir touch ln chmod chown chgrp install dd truncate shred tee sed git tar gzip "
+    "gunzip zcat bzip2 xz unxz zstd zip unzip curl wget sync mktemp split paste join comm fold fmt expand shuf kill pkill "
+    "killall history clear reset ss netstat ping dig host"
+)
+PLAIN = frozenset(_PLAIN.split())
+"""Programs and built-ins that run no other program, as they are commonly used: their text is what they did."""
 _KEYWORDS = frozenset(
     ("if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time", "exec", "command", "nohup", "builtin")
 )
@@ -172,5 +181,6 @@ def _name(program: str) -> str:
 
 
 def _is_indirect(text: str) -> bool:
-    name = text.split(" ", 1)[0]
-    return name in SHELLS or name.startswith(INTERPRETERS) or name.endswith((".sh", ".py", ".pl", ".rb", ".js"))
+    """Anything but a program that is known to run no other: a shell, a script, an alias, a variable, `find -exec`, `sudo`."""
+    words = text.split(" ")
+    return words[0] not in PLAIN or (words[0] == "find" and any(word.startswith(("-exec", "-ok")) for word in words))
