@@ -56,7 +56,10 @@ def _add(app: object, point: EntryPoint) -> None:
             raise UserError(f"`realcli {point.name}` needs {missing}, which is not installed: pip install 'realcli[cli]'")
 
     else:
-        app.add_typer(command, name=point.name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=point.name)
+        else:  # a function: one command without subcommands
+            app.command(point.name)(command)
 
 
 def _fail(message: str) -> NoReturn:

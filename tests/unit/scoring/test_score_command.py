@@ -1,0 +1,57 @@
+"""`realcli score` as a person calls it."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from realcli_cli.main import UserError
+from realcli_cli.score import read, score
+
+RUN = {"configuration": "c", "task": "t", "mode": "COLLAB", "repeat": 1, "reward": 1, "valid": True, "scenarios": {"q": [1]}}
+DOCUMENT = {"threshold": [3, 4], "tree": {"U": {"u": ["q"]}}, "runs": [RUN]}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(DOCUMENT))
+    return path
+
+
+def test_prints_json_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    score(file)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert json.loads(printed.out)["configurations"]["c"]["J"] == {"exact": "1", "value": 1.0}
+    score(file, intervals=True)
+    assert json.loads(capsys.readouterr().out)["intervals"]["configurations"]["c"]["scores"]["J"] == {"low": 1.0, "high": 1.0}
+
+
+def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(DOCUMENT).encode())))
+    score(Path("-"))
+    assert json.loads(capsys.readouterr().out)["configurations"]["c"]["S"]["exact"] == "1"
+
+
+def test_errors_name_the_file(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.json: No such file or directory; expected a JSON or YAML file"):
+        read(tmp_path / "none.json")
+    file.write_text(json.dumps({**DOCUMENT, "runs": [{**RUN, "valid": "yes"}]}))
+    with pytest.raises(UserError, match=r"runs\.json: runs\[0\]\.valid: expected true or false, found 'yes'"):
+        read(file)
+
+
+def test_from_the_shell(file: Path) -> None:
+    command = [sys.executable, "-c", "from realcli_cli.main import main; main()", "score"]
+    done = subprocess.run([*command, str(file)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["configurations"]["c"]["headline"] == "S_rate"
+    file.write_text("[]")
+    failed = subprocess.run([*command, str(file)], capture_output=True, text=True, check=False)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr.startswith(f"realcli: {file}: the document: expected a mapping")
