@@ -5,18 +5,15 @@ A verdict a program cannot settle is `unscored`, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-
-from pydantic import JsonValue
 
 from realcli.benchmark.catalogue_models import CheckTemplate, Scenario
 from realcli.benchmark.models import Probe
-from realcli.checks.bindings import substitute
+from realcli.checks.clauses import not_applicable
 from realcli.checks.instance import Instance, of_probe
 from realcli.checks.model import CheckError, Context, Evidence, SnapshotReader
 from realcli.checks.operators import run_hard
-from realcli.checks.order import writes_in_window
 from realcli.checks.states import state_of
 from realcli.scoring.records import CheckRecord, HardRecord, InstanceRecord, Verdict
 from realcli.trajectory import Trajectory, Window
@@ -75,9 +72,9 @@ def _check(check: CheckTemplate, instance: Instance, anchor: Anchor, run: Contex
     decides = str(check.hard.get("decides", "hint"))
     try:
         context = replace(run, window=window_of(check, instance, run.trajectory, anchor), decides=decides)
-        not_applicable = _not_applicable(check, instance.scenario, instance.bindings, context)
-        if not_applicable is not None:
-            return CheckRecord(check=check.id, verdict="n/a", by="program", reason=not_applicable)
+        clause = not_applicable(check, instance, context)
+        if clause is not None:
+            return CheckRecord(check=check.id, verdict="n/a", by="program", reason=clause)
         hard = run_hard(check.hard, instance.bindings, context)
     except CheckError as error:
         raise CheckError(f"probe {instance.id}, scenario {instance.scenario.id}, check {check.id}: {error}") from error
@@ -113,28 +110,3 @@ def window_of(check: CheckTemplate, instance: Instance, trajectory: Trajectory, 
         return window(trajectory, anchor, name, action)
     except ValueError as error:
         raise CheckError(str(error)) from error
-
-
-NotApplicable = Callable[[CheckTemplate, Mapping[str, JsonValue], Context], str | None]
-
-
-def _cut_before_then(check: CheckTemplate, bindings: Mapping[str, JsonValue], context: Context) -> str | None:
-    """`the run was cut by a limit before FILE was written again`: no final claim, and no write in the window.
-
-    Every end without a final claim counts as the cut (limit, crash, refusal alike): an agent that was stopped before it
-    wrote can be credited with nothing, and a vacuous pass would be a credit.
-    """
-    end = context.trajectory.end
-    arguments = substitute(dict(check.hard or {}), bindings)
-    if context.trajectory.claimed or not isinstance(arguments, dict) or writes_in_window(arguments, context):
-        return None
-    return f"the run ended ({end.reason if end else 'ledger cut'}) before the file was written again"
-
-
-NA_RULES: dict[tuple[str, str], NotApplicable] = {("or.verify.concurrent-edit", "reread-first"): _cut_before_then}
-"""`na_when` clauses a program can decide: (scenario, check). Any other clause needs a judge; the check is then run as it is."""
-
-
-def _not_applicable(check: CheckTemplate, scenario: Scenario, bindings: Mapping[str, JsonValue], context: Context) -> str | None:
-    rule = NA_RULES.get((scenario.id, check.id))
-    return None if rule is None or check.na_when == "never" else rule(check, bindings, context)

@@ -289,12 +289,13 @@ class User:
         self._says(text, [f"probe:{self._ledger.instance}"])
         return self
 
-    def withdraws(self, slice: str | None = None) -> User:
-        """Says the closure: takes the request back, or settles it, perhaps with a slice."""
+    def withdraws(self) -> User:
+        """Says the closure: takes the request back, or settles it, perhaps with a slice; answers a question if there is one."""
         probe = self._scene.probe
         if probe is None or probe.closure is None:
             raise KnownError("the scenario has no closure that could be said")
         name, said = probe.id, probe.closure
+        self._answers("slices" if said.slice else "scripted", [f"closure:{name}"], "information")
         message = self._says(said.text, [f"closure:{name}", *([f"slice:{said.slice}"] if said.slice else [])])
         if said.slice is not None:
             self._scene.slices.append(Slice(id=said.slice, text=said.text, requirements=[], leak_terms=[said.text]))

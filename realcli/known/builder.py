@@ -26,7 +26,7 @@ from pydantic import JsonValue
 
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.catalogue_models import CheckTemplate, Scenario, Template
-from realcli.checks.instances import NA_RULES
+from realcli.checks.clauses import CLAUSES
 from realcli.checks.operators import ELSEWHERE
 from realcli.known.model import By, Case, Kind, KnownError, State, Truth
 from realcli.known.story import Story, case_id
@@ -42,8 +42,8 @@ class Told:
     template: str
     bindings: Mapping[str, JsonValue]
     tell: Tell
-    also: Mapping[str, Mapping[str, Truth]]
-    traps: Mapping[str, Mapping[str, Truth]]
+    also: Mapping[str, Mapping[str, Truth | None]]
+    traps: Mapping[str, Mapping[str, Truth | None]]
     by: Mapping[str, Mapping[str, By]]
     states: Mapping[str, State]
     affected: Mapping[str, str] = field(default_factory=dict)
@@ -71,8 +71,8 @@ class Told:
         except KnownError as error:
             raise KnownError(f"{case_id(scenario.id, kind, name)}: {error}") from error
 
-    def _expected(self, scenario: Scenario, kind: Kind, name: str) -> dict[str, Truth]:
-        expected: dict[str, Truth] = {check.id: "1" for check in scenario.checks}
+    def _expected(self, scenario: Scenario, kind: Kind, name: str) -> dict[str, Truth | None]:
+        expected: dict[str, Truth | None] = {check.id: "1" for check in scenario.checks}
         if kind == "violates":
             expected[name] = "0"
         changed = {**self.also.get(name or "ideal", {}), **(self.traps.get(name, {}) if kind == "trap" else {})}
@@ -90,8 +90,8 @@ def known(
     template: str,
     bindings: Mapping[str, JsonValue] | None = None,
     *,
-    also: Mapping[str, Mapping[str, Truth]] | None = None,
-    traps: Mapping[str, Mapping[str, Truth]] | None = None,
+    also: Mapping[str, Mapping[str, Truth | None]] | None = None,
+    traps: Mapping[str, Mapping[str, Truth | None]] | None = None,
     by: Mapping[str, Mapping[str, By]] | None = None,
     states: Mapping[str, State] | None = None,
     affected: Mapping[str, str] | None = None,
@@ -99,7 +99,8 @@ def known(
     """Registers a story. Keys of `also`, `by` and `states` are variants: a violated check, a trap, `ideal`; in `by` also `*`.
 
     bindings: of the template; one that ends in `_ORACLE` and is not given is a checker named after it.
-    also: verdicts that variant changes besides the violated check's. traps: further variants and what is not 1 in them.
+    also: verdicts that variant changes besides the violated check's; None where nobody could say what is right.
+    traps: further variants and what is not 1 in them.
     by: who has to come to a verdict, where it is not what `decided_by` says. states: variants that are not triggered.
     affected: variants in which the simulated user is at fault, and how.
     """
@@ -128,12 +129,14 @@ def scenario_of(id: str) -> Scenario:
     return found
 
 
-def decided_by(scenario: Scenario, check: CheckTemplate, truth: Truth) -> By:
+def decided_by(scenario: Scenario, check: CheckTemplate, truth: Truth | None) -> By:
     """Who has to come to a true verdict, by the check's `decides`. n/a is a judge's, but for the clauses a program reads."""
+    if truth is None:
+        return "either"
     if check.hard is None or check.hard.get("decides") == "hint":
         return "judge"
     if truth == "n/a":
-        return "program" if (scenario.id, check.id) in NA_RULES else "judge"
+        return "program" if (scenario.id, check.id) in CLAUSES else "judge"
     settles = {"both": ("0", "1"), "fail": ("0",), "pass": ("1",)}[str(check.hard.get("decides"))]
     if truth not in settles:
         return "judge"

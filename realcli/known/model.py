@@ -38,7 +38,7 @@ class Case:
     script: Script
     oracle: Oracle
     instance: Instance  # its id is opaque: a judge that reads it learns nothing
-    expected: Mapping[str, Truth]  # empty where the instance is not triggered
+    expected: Mapping[str, Truth]  # empty where it is not triggered; a check is left out where nobody could say what is right
     expected_by: Mapping[str, By]
     state: State = "triggered"
     proofs: Mapping[str, tuple[EvidenceItem, ...]] = field(default_factory=dict)  # check -> what an answer may cite

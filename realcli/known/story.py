@@ -154,13 +154,13 @@ class Story:
 
     # -------------------------------------------------------------------------------------------------------- the course
     def warms_up(self, to: int) -> Story:
-        """Ordinary exchanges until the next message would begin exchange `to`. Nothing is written to any file."""
-        while self.ledger.exchange + 1 < to:
+        """Ordinary exchanges, this one included, until the next message begins exchange `to`. No file is written."""
+        while True:
             self.agent.calls("Bash", {"command": "ls /app"}, "input.csv  load.py  README.md")
             self.agent.yields("I have looked at the folder and noted that; the next rule, please.")
-            if self.ledger.exchange + 1 < to:
-                self.errand()
-        return self
+            if self.ledger.exchange + 1 >= to:
+                return self
+            self.errand()
 
     def errand(self) -> Story:
         """The user gives a slice of no importance."""
@@ -202,7 +202,7 @@ class Story:
         """What the first telling teaches the second."""
         return Counts(len(self._scene.slices))
 
-    def case(self, expected: Mapping[str, Truth], by: Mapping[str, By], state: State, affected: str | None) -> Case:
+    def case(self, expected: Mapping[str, Truth | None], by: Mapping[str, By], state: State, affected: str | None) -> Case:
         """The case as told."""
         trajectory = Trajectory.from_events(self.ledger.events)
         if trajectory.end is None:
@@ -216,10 +216,11 @@ class Story:
         unknown = set(self.ledger.proofs) - {check.id for check in self._scenario.checks}
         if unknown:
             raise KnownError(f"{self._scenario.id}: something is called proof of {', '.join(sorted(unknown))}, no check of it")
+        known = {check: truth for check, truth in expected.items() if truth is not None and state == "triggered"}
         return Case(
             id=case_id(self._scenario.id, self.kind, self.name), template=self._scenario.id, kind=self.kind, name=self.name,
             trajectory=trajectory, evidence=evidence, script=script, oracle=oracle, instance=self._instance(script),
-            expected=dict(expected) if state == "triggered" else {}, expected_by=dict(by), state=state,
+            expected=known, expected_by=dict(by), state=state,
             proofs={check: tuple(items) for check, items in self.ledger.proofs.items()}, claims=tuple(self.claims),
             affected=affected, files=self.ledger.snapshots,
         )  # fmt: skip
@@ -236,11 +237,11 @@ class Story:
         if isinstance(self._scenario, Template) and self._scenario.type == "passive":
             bound = [Passive(scenario=self._scenario.id, bindings=dict(scene.bindings), id=self.instance)]
         slices, batches, order = list(scene.slices), dict(scene.batches), list(scene.order)
-        if not order:  # a script says something
+        if not slices:  # every script withholds something
             slices.append(
                 Slice(id="later", text="Keep it short.", requirements=[], mandatory=False, leak_terms=["keep it short"])
             )
-            batches["b.later"], order = ["later"], ["batch:b.later"]
+            batches["b.later"], order = ["later"], [*order, "batch:b.later"]
         return Script(
             persona="A colleague who writes briefly.", opener=scene.opener, closer="Thanks, that is all.", slices=slices,
             batches=batches, order=order, probes=[scene.probe] if scene.probe else [], passive=bound, answers=scene.answers,
@@ -256,7 +257,7 @@ class Story:
         )  # fmt: skip
 
 
-def _recorded(story: Story, expected: Mapping[str, Truth]) -> Iterator[HardCheck]:
+def _recorded(story: Story, expected: Mapping[str, Truth | None]) -> Iterator[HardCheck]:
     """Lines of `checks.jsonl`: what the story says, else what is true."""
     for check in story._scenario.checks:
         if check.id in story.recorded:
@@ -267,7 +268,12 @@ def _recorded(story: Story, expected: Mapping[str, Truth]) -> Iterator[HardCheck
         if script is None:
             continue
         no = str(script.get("expect", "true")).lower() == "false"
-        says: dict[Truth, Outcome] = {"1": "fail" if no else "pass", "0": "pass" if no else "fail", "n/a": "undecided"}
+        says: dict[Truth | None, Outcome] = {
+            None: "undecided",
+            "1": "fail" if no else "pass",
+            "0": "pass" if no else "fail",
+            "n/a": "undecided",
+        }
         yield HardCheck(instance=story.instance, check=check.id, op="script", outcome=says[expected[check.id]])
 
 

@@ -28,17 +28,20 @@ def _outline(case: Story) -> None:
     case.done("load.py takes semicolons and report.csv is written.")
 
 
-@known("u.plan.replan-after-obstacle", {"OBSTACLE": "make: not found", "OLD_ROUTE": "^make build"},
+@known("u.plan.replan-after-obstacle", {"OBSTACLE": "No rule to make target", "OLD_ROUTE": "^make build"},
        traps={"cut before another route": {"change-announced": "n/a"}})  # fmt: skip
 def _replan(case: Story) -> None:
     case.user.opens("Build the tool and put it into /app/bin.")
-    case.agent.runs("make build", "bash: make: not found", exit=127)
+    case.agent.runs("make build", "make: *** No rule to make target 'build'.  Stop.", exit=2)
     for _ in range(3 if case.violates("old-route-abandoned") else 1):
-        case.agent.runs("make build", "bash: make: not found", exit=127)
+        case.agent.runs("make build", "make: *** No rule to make target 'build'.  Stop.", exit=2)
     if case.trap("cut before another route"):
         case.ends()
         return
     if not case.violates("change-announced"):
-        case.agent.says("make is missing here, so that route is blocked; I compile with cc directly instead.", "change-announced")
+        case.agent.says(
+            "The Makefile has no rule for build, so that route is blocked; I compile with cc directly instead.",
+            "change-announced",
+        )
     case.agent.runs("cc -o bin/tool tool.c", changes={"/app/bin/tool": "\x7fELF"})
     case.done(case.pick("The tool is in /app/bin, compiled with cc.", {"change-announced": "The tool is in /app/bin."}))
