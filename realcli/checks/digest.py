@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from realcli.api.base import canonical_json, sha256_digest
 from realcli.checks.model import OPERATORS_VERSION
+from realcli.judging.model import JudgeIdentity
 
 
 def judge_digest(catalogue_digest: str) -> str:
-    """Digest of (catalogue, operators, judge configuration). This version has one configuration: program alone."""
-    return sha256_digest(
-        canonical_json({"catalogue": catalogue_digest, "operators": OPERATORS_VERSION, "judge": {"kind": "program"}})
-    )
+    """Digest of the judge that is a program alone; of any judge: `realcli.judging.identity.identity_of`."""
+    return JudgeIdentity(kind="program", catalogue=catalogue_digest, operators=OPERATORS_VERSION).content_digest()
 
 
 def digest8(digest: str) -> str:

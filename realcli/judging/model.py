@@ -161,3 +161,4 @@ class JudgeIdentity(Frozen):
     votes: int | None = None
     sessions: str | None = None
     controls: str | None = None
+    context_tokens: int | None = None  # decides what stands in the first request

@@ -15,6 +15,10 @@ class BackendRefused(Exception):
     """It never will as asked: key, model id, request. The message names what, without any key."""
 
 
+class RequestTooLarge(BackendRefused):
+    """The endpoint says that the request is longer than its model reads: that session ends, the Job goes on."""
+
+
 class Backend(Protocol):
     """One judge. Blocking; may be called from several threads."""
 

@@ -37,7 +37,7 @@ class CheckRecord(Frozen):
     reason: str = ""
     answers: list[JudgeAnswer] = []  # one per vote that was accepted
     conflict: bool = False  # the program settled it and the judge said otherwise; the program counts
-    trusted: bool = False  # rests on the judge alone: no quote that had to be literal, no window that had to be read
+    trusted: bool = False  # rests on the judge alone: literal evidence, but no record of a program says the same
 
 
 class InstanceRecord(Frozen):
