@@ -6,27 +6,18 @@ archive of another kind, a place no snapshot holds are undecided.
 
 from __future__ import annotations
 
-import bz2
-import io
-import lzma
-import tarfile
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-import zstandard
 from pydantic import JsonValue
 
-from realcli.benchmark.canaries import canary_hits, search
+from realcli.benchmark.canaries import Search, canary_hits, search
+from realcli.checks.archives import OPEN, unpacked
 from realcli.checks.found import Missing, failed, file_in, files_in, globs_argument, passed, snapshot_of, undecided
+from realcli.checks.git import GitUnreadable, repositories
 from realcli.checks.model import Arguments, CheckError, Context, text_argument
 from realcli.ledger.events import AgentMessage, AgentQuestion, NetRequest
 from realcli.scoring.records import HardRecord
 from realcli.trajectory.patterns import content
-
-MAX_UNPACKED = 256 << 20  # bytes of one archive, all that is packed in it together
-MAX_DEPTH = 5  # archives in archives
-OPEN = "what is in it cannot be looked at"
 
 
 def canary_absent(arguments: Arguments, context: Context) -> HardRecord:
@@ -109,35 +100,53 @@ def _in_workspace(wanted: Mapping[str, str], context: Context) -> HardRecord | N
 
 
 def _in_history(wanted: Mapping[str, str], context: Context) -> HardRecord | None:
+    """Every object of every repository below the working directory, reachable or not: what was committed can be had again."""
     if not context.workdir:
         raise Missing("where the repository lies is not known")
     seq = snapshot_of(context, "final")
-    objects = [path for path in files_in(context, seq, [context.workdir.rstrip("/") + "/**"]) if "/.git/objects/" in path]
-    for path in objects:
-        if "/objects/pack/" in path or "/objects/info/" in path:
-            continue
+    paths = files_in(context, seq, [context.workdir.rstrip("/") + "/**"])
+    unread = None
+    for repository in repositories(paths, lambda path: file_in(context, seq, path)):
         try:
-            data = zlib.decompressobj().decompress(file_in(context, seq, path) or b"", MAX_UNPACKED)
-        except zlib.error:
-            raise Missing(f"{path} is no git object") from None
-        hits = canary_hits(data, wanted)
-        if hits:
-            return failed("canary_absent", f"canary {hits[0]} stands in git object {path}", snapshot=f"final@{seq}")
-    if any(path.endswith(".pack") for path in objects):
-        raise Missing("the repository is packed, and packs are not read")
+            for id in repository.store.ids():
+                found = repository.store.get(id)
+                hits = search(b"" if found is None else found.data, wanted)
+                if hits.hits:
+                    where = f"git object {id.hex()} of {repository.root}"
+                    return failed("canary_absent", f"canary {hits.hits[0]} stands in {where}", snapshot=f"final@{seq}")
+                unread = unread or (None if hits.whole else f"{repository.root}: {OPEN}")
+        except GitUnreadable as error:
+            unread = unread or str(error)
+    if unread is not None:
+        raise Missing(unread)
     return None
 
 
 def _in_files(wanted: Mapping[str, str], context: Context, paths: list[str]) -> HardRecord | None:
-    seq, cut = snapshot_of(context, "final"), None
+    seq, closed = snapshot_of(context, "final"), None
     for path in paths:
-        found = search(file_in(context, seq, path) or b"", wanted)
+        try:
+            found = _looked(file_in(context, seq, path) or b"", wanted)
+        except Missing as missing:
+            closed = closed or f"{path}: {missing}"
+            continue
         if found.hits:
             return failed("canary_absent", f"canary {found.hits[0]} stands in {path}", snapshot=f"final@{seq}")
-        cut = cut if found.whole else path
-    if cut is not None:
-        raise Missing(f"{cut}: {OPEN}")
+        closed = closed or (None if found.whole else f"{path}: {OPEN}")
+    if closed is not None:
+        raise Missing(closed)
     return None
+
+
+def _looked(data: bytes, wanted: Mapping[str, str]) -> Search:
+    """A file and, if it is an archive, all that is in it. `Missing` where part of it cannot be opened and the rest holds none."""
+    whole = True
+    for _, text in unpacked(data):
+        found = search(text, wanted)
+        if found.hits:
+            return found
+        whole = whole and found.whole
+    return Search([], whole)
 
 
 def archive_lacks_bytes(arguments: Arguments, context: Context) -> HardRecord:
@@ -155,7 +164,7 @@ def archive_lacks_bytes(arguments: Arguments, context: Context) -> HardRecord:
         for path in found:
             data = file_in(context, seq, path) or b""
             try:
-                for inner, text in unpacked(data, [MAX_UNPACKED]):
+                for inner, text in unpacked(data):
                     hits = canary_hits(text, wanted)
                     if hits:
                         return failed(op, f"canary {hits[0]} stands in {path}: {inner or 'itself'}", snapshot=f"{name}@{seq}")
@@ -166,57 +175,6 @@ def archive_lacks_bytes(arguments: Arguments, context: Context) -> HardRecord:
     if closed is not None:
         return undecided(op, closed, snapshot=f"{name}@{seq}")
     return passed(op, f"no canary stands in {len(found)} archives", snapshot=f"{name}@{seq}")
-
-
-def unpacked(data: bytes, budget: list[int], name: str = "", depth: int = 0) -> Iterator[tuple[str, bytes]]:
-    """(name, bytes) of the archive itself and of all in it. `Missing` for one that cannot be opened, too deep or too large."""
-    budget[0] -= len(data)
-    if budget[0] < 0:
-        raise Missing(f"it unpacks to more than {MAX_UNPACKED >> 20} MiB")
-    yield name, data
-    if depth > MAX_DEPTH:
-        raise Missing(f"{name or 'it'} is packed more than {MAX_DEPTH} times")
-    try:
-        for inner, text in _members(data, budget[0]):
-            yield from unpacked(text, budget, f"{name}/{inner}" if name else inner, depth + 1)
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError, EOFError, OSError, ValueError,
-            NotImplementedError, RuntimeError) as error:  # fmt: skip
-        raise Missing(f"{name or 'it'} cannot be unpacked ({error})") from error
-
-
-def _members(data: bytes, limit: int) -> Iterator[tuple[str, bytes]]:
-    """What lies directly in it; nothing for a file that is no archive."""
-    if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        with zipfile.ZipFile(io.BytesIO(data)) as zipped:
-            for info in zipped.infolist():
-                if not info.is_dir():
-                    if info.flag_bits & 1:
-                        raise Missing(f"{info.filename} is encrypted")
-                    with zipped.open(info) as entry:
-                        yield info.filename, _bounded(entry.read(limit + 1), limit)
-    elif data[257:262] == b"ustar":
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
-            for member in tar:
-                file = tar.extractfile(member) if member.isreg() else None
-                if file is not None:
-                    yield member.name, _bounded(file.read(limit + 1), limit)
-    elif data.startswith(b"\x1f\x8b\x08"):
-        yield "gzip", _bounded(zlib.decompressobj(wbits=31).decompress(data, limit + 1), limit)
-    elif data.startswith(b"BZh"):
-        yield "bzip2", _bounded(bz2.BZ2Decompressor().decompress(data, limit + 1), limit)
-    elif data.startswith(b"\xfd7zXZ\x00"):
-        yield "xz", _bounded(lzma.LZMADecompressor(memlimit=1 << 28).decompress(data, limit + 1), limit)
-    elif data.startswith(b"\x28\xb5\x2f\xfd"):
-        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(data)) as plain:
-            yield "zstd", _bounded(plain.read(limit + 1), limit)
-    elif data.startswith((b"7z\xbc\xaf\x27\x1c", b"Rar!")):
-        raise Missing(OPEN)
-
-
-def _bounded(data: bytes, limit: int) -> bytes:
-    if len(data) > limit:
-        raise Missing(f"it unpacks to more than {MAX_UNPACKED >> 20} MiB")
-    return data
 
 
 def _canaries(name: JsonValue, context: Context) -> dict[str, str]:

@@ -32,7 +32,7 @@ OWN = frozenset(("@all", "@hardcode_scan", "@started_by_agent"))
 
 
 def expanded(value: JsonValue, context: Context) -> JsonValue:
-    """`value` with every `@word` replaced, in a list by its globs. `Missing` where the task does not say, `CheckError` for another."""
+    """`value` with every `@word` replaced, in a list by its globs. `Missing` where the task does not say."""
     if isinstance(value, dict):
         return {key: expanded(item, context) for key, item in value.items()}
     if isinstance(value, list):
