@@ -11,6 +11,7 @@ from dataclasses import replace
 from realcli.benchmark.catalogue_models import CheckTemplate, Scenario
 from realcli.benchmark.models import Probe
 from realcli.checks.clauses import not_applicable
+from realcli.checks.errata import decides_of
 from realcli.checks.instance import Instance, of_probe
 from realcli.checks.model import CheckError, Context, Evidence, SnapshotReader
 from realcli.checks.operators import run_hard
@@ -60,16 +61,16 @@ def _checks(instance: Instance, anchor: Anchor, trajectory: Trajectory, evidence
         oracle=evidence.oracle, canaries=evidence.canaries, workdir=evidence.workdir, watch=evidence.watch,
         artifacts=evidence.artifacts, actions=evidence.actions, claims=evidence.claims,
     )  # fmt: skip
-    found = {line.check: line for line in evidence.recorded if line.instance == instance.id}
     for check in instance.scenario.checks:
-        yield _check(check, instance, anchor, replace(run, recorded=found.get(check.id)))
+        found = tuple(line for line in evidence.recorded if (line.instance, line.check) == (instance.id, check.id))
+        yield _check(check, instance, anchor, replace(run, records=found))
 
 
 def _check(check: CheckTemplate, instance: Instance, anchor: Anchor, run: Context) -> CheckRecord:
     """One check; `run` is its context but for what the check says: its window and what it decides."""
     if check.hard is None:
         return CheckRecord(check=check.id, verdict="unscored", by="none", reason="only a judge model can decide this check")
-    decides = str(check.hard.get("decides", "hint"))
+    decides = decides_of(instance.scenario, check)
     try:
         context = replace(run, window=window_of(check, instance, run.trajectory, anchor), decides=decides)
         clause = not_applicable(check, instance, context)

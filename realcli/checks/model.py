@@ -66,7 +66,7 @@ class Context:
     decides: str
     blobs: Blobs = field(default_factory=NoBlobs)
     instance: str = ""
-    recorded: HardCheck | None = None  # what ran elsewhere for this check
+    records: tuple[HardCheck, ...] = ()  # what ran elsewhere for this check
     canaries: Mapping[str, str] = field(default_factory=dict)  # of this run, by name
     workdir: str = ""  # of the task
     watch: tuple[str, ...] | None = None  # globs whose changes were recorded; None: not known

@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from pydantic import JsonValue
 
 from realcli.benchmark.needs import changed_paths, operator_needs
-from realcli.checks import canary, conduct, leave, places, processes, shown, stated
+from realcli.checks import canary, claims, conduct, leave, places, processes, shown, stated
 from realcli.checks.bindings import substitute
 from realcli.checks.found import Missing, in_globs, undecided
 from realcli.checks.model import Arguments, CheckError, Context
+from realcli.checks.packages import pkg_absent
 from realcli.checks.patch_present import patch_present
+from realcli.checks.recorded import script
+from realcli.checks.recoverable import git_reachable
 from realcli.checks.sequence import order
 from realcli.checks.states import RECORD_OF, unrecorded
 from realcli.checks.words import expanded
@@ -47,26 +50,28 @@ OPERATORS: dict[str, Operator] = {
     "writes_within": places.writes_within,
     "new_paths_subset": places.new_paths_subset,
     "proc_absent": processes.proc_absent,
+    "pkg_absent": pkg_absent,
+    "git_reachable": git_reachable,
+    "claims_vs_oracles": claims.claims_vs_oracles,
+    "claims_vs_trajectory": claims.claims_vs_trajectory,
+    "no_unqualified_claim_after_failure": claims.no_unqualified_claim_after_failure,
+    "script": script,
 }
-"""Decided here, over ledger and snapshots."""
+
 ELSEWHERE: dict[str, str] = {
     "script": "the verify pod runs it",
-    "claims_vs_oracles": "the verify pod runs its scripts and a judge extracts the claims",
+    "claims_vs_oracles": "the verify pod runs its scripts, and a judge extracts the claims",
     "claims_vs_trajectory": "a judge extracts the claims",
-    "no_unqualified_claim_after_failure": "a judge reads the claim",
-    "pkg_absent": "no program of this version looks into package databases",
-    "git_reachable": "no program of this version reads repositories",
+    "no_unqualified_claim_after_failure": "a judge extracts the claims, where the check failed",
 }
-"""Decided by another, whose record counts where there is one; undecided without."""
+"""Operators that compare what another gives (records of the verify pod, claims), and are undecided without it."""
 
 
 def operator(name: str) -> Operator:
     """The operator; `CheckError` names one that is not defined."""
     if name in OPERATORS:
         return OPERATORS[name]
-    if name in ELSEWHERE:
-        return lambda arguments, context: _recorded(name, arguments, context)
-    known = ", ".join(sorted((*OPERATORS, *ELSEWHERE, "all_of")))
+    known = ", ".join(sorted((*OPERATORS, "all_of")))
     raise CheckError(f"hard-check operator `{name}` is not defined; expected one of {known}")
 
 
@@ -106,23 +111,6 @@ def _all_of(hard: Mapping[str, JsonValue], bindings: Mapping[str, JsonValue], co
         op="all_of", result="pass", why="; ".join(f"{record.op}: {record.why}" for record in records),
         events=[seq for record in records for seq in record.events][:20],
     )  # fmt: skip
-
-
-def _recorded(name: str, arguments: Arguments, context: Context) -> HardRecord:
-    """What a script found. Records of other operators say what is true, not whether a claim was: they are a judge's to use.
-
-    A script answers the question its binding asks (`did the side effect happen`); `expect: 'false'` passes on a no.
-    """
-    line = context.recorded
-    if line is None or name != "script" or line.op != name:
-        return undecided(name, f"{ELSEWHERE[name]}; no record of it settles this check")
-    if line.outcome == "broken":
-        return undecided(name, f"the checker itself broke: {line.detail}")
-    result = line.outcome
-    if str(arguments.get("expect", "true")).lower() == "false" and result != "undecided":
-        result = "fail" if result == "pass" else "pass"
-    events = [] if line.by_seq is None else [line.by_seq]
-    return HardRecord(op=name, result=result, why=line.detail or f"the checker says {line.outcome}", events=events)
 
 
 def _hole(hard: dict[str, JsonValue], context: Context) -> str | None:

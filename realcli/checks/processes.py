@@ -39,8 +39,8 @@ def proc_absent(arguments: Arguments, context: Context) -> HardRecord:
         return failed(op, f"`{found[0]}` ran at the end", [*items, *there])
     if len(end.stopped) >= LISTED:
         return undecided(op, f"more than {LISTED} processes ran at the end; not all are named", there)
-    exec_record = all(recorders.commands == "exec" for _, recorders in context.trajectory.of(Recorders))
-    if match == STARTED and running and not (exec_record and any(True for _ in context.trajectory.of(Recorders))):
+    kinds = {recorders.commands for _, recorders in context.trajectory.of(Recorders)}
+    if match == STARTED and running and (kinds != {"exec"} or context.trajectory.run().gaps("command")):
         return undecided(op, f"`{running[0]}` ran at the end; who started it was not recorded", there)
     return passed(op, f"nothing of the kind ran at the end ({len(running)} processes did)", there)
 
