@@ -5,11 +5,11 @@ Everything is a `Fraction` or None; None is "not defined" (no labels, or nothing
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
-from math import comb
+from math import comb, exp, lgamma, log
 
 from realcli.scoring.levels import THRESHOLD
 
@@ -121,6 +121,31 @@ def errorless_labels_needed(bound: Fraction, confidence: Fraction = Fraction(19,
         left *= 1 - bound
         n += 1
     return n
+
+
+def clopper_pearson(hits: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Exact two-sided interval of a share, as floats (bisection to 1e-12). ValueError unless 0 <= hits <= of and of >= 1."""
+    if not 0 <= hits <= of or of < 1:
+        raise ValueError(f"{hits} of {of}; expected hits between 0 and a number of at least 1")
+    tail = (1 - confidence) / 2
+    low = 0.0 if hits == 0 else _bisect(lambda p: _at_least(hits, of, p) < tail)
+    high = 1.0 if hits == of else _bisect(lambda p: 1 - _at_least(hits + 1, of, p) > tail)
+    return low, high
+
+
+def _at_least(k: int, n: int, p: float) -> float:
+    """P(Binomial(n, p) >= k), 0 < p < 1."""
+    logs = (lgamma(n + 1) - lgamma(i + 1) - lgamma(n - i + 1) + i * log(p) + (n - i) * log(1 - p) for i in range(k, n + 1))
+    return sum(exp(value) for value in logs)
+
+
+def _bisect(below: Callable[[float], bool]) -> float:
+    """Where `below` turns from true to false between 0 and 1."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return (low + high) / 2
 
 
 def _share(part: int, whole: int) -> Fraction | None:
