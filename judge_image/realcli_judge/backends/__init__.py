@@ -1,0 +1,1 @@
+"""Who answers a judge's requests: two providers' SDKs, what was stored, recordings."""

@@ -1,0 +1,114 @@
+"""A judge on the Anthropic Messages API, by the official SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import sleep as _sleep
+from typing import Any
+
+import anthropic
+from anthropic.types import Message as Answer
+
+from realcli.api.trial import Tokens
+from realcli.judging.model import JudgeReply, JudgeRequest, Message, ToolUse
+from realcli.judging.opening import QUESTIONS
+from realcli_judge.backends.calling import TIMEOUT, Trouble, as_object, call, plain
+
+_CACHED = {"cache_control": {"type": "ephemeral"}}
+_STOPS = {"end_turn": "end", "stop_sequence": "end", "tool_use": "tools", "max_tokens": "length", "refusal": "refusal"}
+
+
+class AnthropicBackend:
+    """`Backend`. `url` without /v1; None: the provider's own."""
+
+    def __init__(self, url: str | None, key: str, sleep: Callable[[float], None] = _sleep) -> None:
+        self._client = anthropic.Anthropic(api_key=key, auth_token=None, base_url=url, max_retries=0, timeout=TIMEOUT)
+        self._where, self._key, self._sleep = url or "the Anthropic API", key, sleep
+
+    def complete(self, request: JudgeRequest) -> JudgeReply:
+        """See `realcli.judging.port.Backend`."""
+        body = body_of(request)
+        return reply_of(
+            call(lambda: _checked(self._client.messages.create(**body)), _trouble, self._where, self._key, self._sleep)
+        )
+
+
+def _checked(answer: object) -> Answer:
+    """ValueError for what a broken endpoint sends with status 200; the SDK takes a good deal."""
+    if not isinstance(answer, Answer) or not isinstance(answer.content, list):
+        raise ValueError("no message")
+    return answer
+
+
+def body_of(request: JudgeRequest) -> dict[str, Any]:
+    """The request as the API wants it. The run, which is the same for every vote, and the newest message are cached."""
+    messages = list(_messages(request.messages))
+    messages[-1]["content"][-1] |= _CACHED
+    body: dict[str, Any] = {
+        "model": request.model,
+        "max_tokens": request.parameters.max_output_tokens,
+        "system": [{"type": "text", "text": request.system, **_CACHED}],
+        "messages": messages,
+        "tools": [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in request.tools
+        ],
+    }
+    if request.parameters.temperature is not None:
+        body["temperature"] = float(request.parameters.temperature)
+    return body
+
+
+def _messages(messages: list[Message]) -> Iterator[dict[str, Any]]:
+    for number, message in enumerate(messages):
+        blocks: list[dict[str, Any]] = []
+        for returned in message.returns:
+            blocks.append(
+                {"type": "tool_result", "tool_use_id": returned.id, "content": returned.text, "is_error": returned.is_error}
+            )
+        if message.text:
+            run, heading, questions = message.text.rpartition(f"\n{QUESTIONS}\n")
+            if number == 0 and heading:
+                blocks.append({"type": "text", "text": run, **_CACHED})
+                blocks.append({"type": "text", "text": f"{QUESTIONS}\n{questions}"})
+            else:
+                blocks.append({"type": "text", "text": message.text})
+        blocks += [{"type": "tool_use", "id": use.id, "name": use.name, "input": use.input} for use in message.uses]
+        yield {"role": message.role, "content": blocks or [{"type": "text", "text": "(nothing)"}]}
+
+
+def reply_of(answer: Answer) -> JudgeReply:
+    """What came back; thinking is left out."""
+    texts = [plain(block.text) for block in answer.content if block.type == "text"]
+    uses = [
+        ToolUse(id=block.id, name=plain(block.name), input=as_object(block.input))
+        for block in answer.content
+        if block.type == "tool_use"
+    ]
+    usage = answer.usage
+    return JudgeReply.model_validate(
+        {
+            "message": Message(role="assistant", text="\n".join(texts), uses=uses),
+            "stop": _STOPS.get(answer.stop_reason or "", "other"),
+            "model": answer.model,
+            "usage": None
+            if usage is None
+            else Tokens(
+                input=usage.input_tokens,
+                cache_read=usage.cache_read_input_tokens or 0,
+                cache_write=usage.cache_creation_input_tokens or 0,
+                output=usage.output_tokens,
+            ),
+        }
+    )
+
+
+def _trouble(error: Exception) -> Trouble | None:
+    match error:
+        case anthropic.APIStatusError():
+            return Trouble(error.status_code, error.message, error.response.headers.get("retry-after"))
+        case anthropic.APIConnectionError():
+            return Trouble(None, f"no answer: {error.message}")
+        case anthropic.AnthropicError() | ValueError():
+            return Trouble(None, f"an answer that is none of the API's: {error}")
+        case _:
+            return None

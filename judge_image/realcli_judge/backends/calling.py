@@ -1,0 +1,141 @@
+"""One call of a provider: bounded retries, its errors in our words, no key in any of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import JsonValue
+
+from realcli.judging.model import JsonObject
+from realcli.judging.port import BackendRefused, BackendUnavailable, RequestTooLarge
+
+R = TypeVar("R")
+ATTEMPTS = 6
+FIRST_WAIT, MAX_WAIT = 1.0, 60.0  # seconds; doubled from one to the other
+MAX_RETRY_AFTER = 300.0  # seconds a provider may ask for; longer is as good as away
+TIMEOUT = 900.0  # seconds of one request
+PASSING = frozenset((408, 409, 425, 429))  # and every 5xx
+MAX_TOLD = 400  # characters of a provider's own message
+_TOO_LARGE = re.compile(
+    r"(?i)too long|too large|maximum context|context (length|window)|max(imum)? (input )?tokens|exceeds? .{0,40}(token|context)"
+)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What an SDK raised: `status` None where no answer came."""
+
+    status: int | None
+    message: str
+    retry_after: str | None = None
+
+
+Reader = Callable[[Exception], Trouble | None]
+"""What an SDK's exception says; None: it is none of the SDK's."""
+
+
+def call(
+    do: Callable[[], R],
+    read: Reader,
+    where: str,
+    secret: str,
+    sleep: Callable[[float], None] = time.sleep,
+    attempts: int = ATTEMPTS,
+) -> R:
+    """`do()`, again where that may help. `BackendUnavailable`, `BackendRefused`, `RequestTooLarge` name `where` and why."""
+    wait = FIRST_WAIT
+    for attempt in range(1, attempts + 1):
+        try:
+            return do()
+        except Exception as error:
+            trouble = read(error)
+            if trouble is None:
+                raise
+            told = f"{where}: {shown(trouble, secret)}"
+            if not passes(trouble):
+                if trouble.status in (400, 413, 422) and (trouble.status == 413 or _TOO_LARGE.search(trouble.message)):
+                    raise RequestTooLarge(told) from None
+                raise BackendRefused(f"{told}; {_advice(trouble.status)}") from None
+            asked = _seconds(trouble.retry_after)
+            if attempt == attempts or (asked is not None and asked > MAX_RETRY_AFTER):
+                raise BackendUnavailable(f"{told}, after {attempt} attempts") from None
+            sleep(wait if asked is None else max(asked, 0.0))
+            wait = min(wait * 2, MAX_WAIT)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def passes(trouble: Trouble) -> bool:
+    """Asking again may help."""
+    return trouble.status is None or trouble.status in PASSING or trouble.status >= 500
+
+
+def shown(trouble: Trouble, secret: str) -> str:
+    """For people, without the key."""
+    text = " ".join(redacted(trouble.message, secret).split())[:MAX_TOLD]
+    return f"HTTP {trouble.status}: {text}" if trouble.status is not None else text
+
+
+def redacted(text: str, secret: str) -> str:
+    """The text with the key taken out, whole or as providers repeat it (its ends)."""
+    if not secret:
+        return text
+    text = text.replace(secret, "[key]")
+    return re.sub(rf"{re.escape(secret[:4])}\*+\S*", "[key]", text) if len(secret) >= 8 else text
+
+
+def arguments(text: str) -> JsonObject:
+    """A call's arguments; what is no JSON object comes back as one that no schema takes, so that the judge is told."""
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return {"unparsable": plain(text)}
+    return as_object(value)
+
+
+def as_object(value: Any) -> JsonObject:
+    """An object with texts that can be written; anything else in one that no schema takes."""
+    cleaned = _clean(value)
+    return cleaned if isinstance(cleaned, dict) else {"unparsable": cleaned}
+
+
+def plain(text: str | None) -> str:
+    """Text that can be written as UTF-8: lone surrogates become question marks."""
+    return (text or "").encode("utf-8", "replace").decode("utf-8")
+
+
+def _clean(value: Any) -> JsonValue:
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, dict):
+        return {plain(str(key)): _clean(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, bool | int | float) or value is None:
+        return value
+    return plain(str(value))
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _advice(status: int | None) -> str:
+    match status:
+        case 401 | 403:
+            return "check the Secret of spec.judge.model.endpoints and the key's rights"
+        case 404:
+            return "check spec.judge.model: the model id and the endpoint's url"
+        case _:
+            return "the endpoint does not take what is asked; check spec.judge.model"
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return float(header) if header is not None else None
+    except ValueError:
+        return None  # a date: the usual wait

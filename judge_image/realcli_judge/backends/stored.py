@@ -1,0 +1,56 @@
+"""Answers that lie in storage are not asked for again; new ones are stored before they count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from realcli.api.models import Prices
+from realcli.judging.model import Exchange, JudgeReply, JudgeRequest
+from realcli.judging.port import Backend
+from realcli.judging.purse import cost_of
+from realcli.storage.port import AlreadyStored, NotFound, ObjectStore
+from realcli_judge.inputs import Refused
+
+
+class StoredBackend:
+    """`Backend` over another one. `key_of`: where the exchange of a request key lies. The first stored reply counts."""
+
+    def __init__(self, store: ObjectStore, key_of: Callable[[str], str], inner: Backend, prices: Prices | None = None) -> None:
+        self._store, self._key_of, self._inner, self._prices = store, key_of, inner, prices
+
+    def complete(self, request: JudgeRequest) -> JudgeReply:
+        """See `realcli.judging.port.Backend`. `Refused` for an exchange that is none, or of another request."""
+        key = self._key_of(request.key)
+        found = self._read(key, request)
+        if found is not None:
+            return found
+        reply = self._inner.complete(request)
+        try:
+            self._store.put_once(key, exchange_of(request, reply, self._prices).canonical())
+        except AlreadyStored:  # another Job of this group was faster; a second reply never counts
+            first = self._read(key, request)
+            if first is None:
+                raise
+            return first
+        return reply
+
+    def _read(self, key: str, request: JudgeRequest) -> JudgeReply | None:
+        try:
+            data = self._store.get(key)
+        except NotFound:
+            return None
+        try:
+            exchange = Exchange.model_validate_json(data)
+        except ValidationError as error:
+            raise Refused("EvidenceChanged", f"{key} is no exchange with a judge of this version: {error}") from error
+        if exchange.key != request.key or exchange.request != request:
+            raise Refused("EvidenceSwapped", f"{key} holds the exchange of another request ({exchange.key})")
+        return exchange.reply
+
+
+def exchange_of(request: JudgeRequest, reply: JudgeReply, prices: Prices | None) -> Exchange:
+    """Request and reply as they are stored."""
+    cost = cost_of(reply.usage, prices) if reply.usage is not None else None
+    return Exchange(key=request.key, request=request, reply=reply, cost_usd=None if cost is None else f"{cost:.9f}")
