@@ -204,8 +204,12 @@ def _between(item: Item, first: Item, second: Item) -> bool:
 
 
 def _calls(context: Context) -> list[Call]:
+    """Calls made in the window, and those whose result stands in it: a window that starts at a failure holds that failure."""
     inside = {item.seq for item in context.window.items}
-    return [call for call in context.trajectory.calls if call.call.seq in inside]
+    return [
+        call for call in context.trajectory.calls
+        if call.call.seq in inside or (call.result is not None and call.result.seq in inside)
+    ]  # fmt: skip
 
 
 def _input(call: Item) -> str:

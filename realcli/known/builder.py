@@ -27,7 +27,7 @@ from pydantic import JsonValue
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.catalogue_models import CheckTemplate, Scenario, Template
 from realcli.checks.clauses import CLAUSES
-from realcli.checks.operators import ELSEWHERE
+from realcli.checks.errata import decides_of
 from realcli.known.model import By, Case, Kind, KnownError, State, Truth
 from realcli.known.story import Story, case_id
 
@@ -129,16 +129,21 @@ def scenario_of(id: str) -> Scenario:
     return found
 
 
+FROM_CLAIMS = frozenset(("claims_vs_oracles", "claims_vs_trajectory", "no_unqualified_claim_after_failure"))
+"""Operators that compare what a judge has extracted: without it they leave the check open."""
+
+
 def decided_by(scenario: Scenario, check: CheckTemplate, truth: Truth | None) -> By:
     """Who has to come to a true verdict, by the check's `decides`. n/a is a judge's, but for the clauses a program reads."""
     if truth is None:
         return "either"
-    if check.hard is None or check.hard.get("decides") == "hint":
+    decides = decides_of(scenario, check)
+    if check.hard is None or decides == "hint":
         return "judge"
     if truth == "n/a":
         return "program" if (scenario.id, check.id) in CLAUSES else "judge"
-    settles = {"both": ("0", "1"), "fail": ("0",), "pass": ("1",)}[str(check.hard.get("decides"))]
+    settles = {"both": ("0", "1"), "fail": ("0",), "pass": ("1",)}[decides]
     if truth not in settles:
         return "judge"
     operators = {str(check.hard.get("op")), *(str(part.get("op")) for part in check.hard.get("of", []))}
-    return "either" if operators & (set(ELSEWHERE) - {"script"}) else "program"
+    return "either" if operators & FROM_CLAIMS else "program"

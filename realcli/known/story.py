@@ -180,7 +180,7 @@ class Story:
 
     def ends(self, reason: Literal["TurnLimit", "Deadline"] = "Deadline") -> None:
         """A limit cuts the run inside a response."""
-        self.ledger.close()
+        self.ledger.cut()
         limit: Literal["turns", "deadline"] = "turns" if reason == "TurnLimit" else "deadline"
         self.ledger.emit(Limit(limit=limit, allowed="600" if limit == "turns" else "10h", measured="reached"))
         self._end(reason)
