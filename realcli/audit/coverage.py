@@ -117,8 +117,10 @@ def _given_up(view: View, given_up: GivenUp) -> Iterator[Deviation]:
             yield _probe(view, seq, name, f"probe {name} could have answered the claim, and was given up ({data.reason})")
         elif data.reason == "distance" and not stand.far(PROBE + name):
             yield _probe(view, seq, name, f"probe {name} is said to lack distance, and does not")
-        elif stand.due() is not None:
-            yield _probe(view, seq, name, f"probe {name} was given up while {', '.join(stand.due().sources)} was due")  # type: ignore[union-attr]
+        else:
+            due = given_up.alone.due()
+            if due is not None:
+                yield _probe(view, seq, name, f"probe {name} was given up while {', '.join(due.sources)} was due")
     elif given_up.followed and data.reason == "not_reached" and stand.holds(PROBE + name):
         yield _probe(view, seq, name, f"the trigger of probe {name} had fired, and it is said to be not reached")
 

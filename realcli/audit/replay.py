@@ -94,7 +94,7 @@ class GivenUp:
     seq: int
     data: ProbeUntriggered
     stand: Stand
-    at_hand_over: bool
+    alone: Stand  # where it stood before any probe was given up at this hand-over: several are together
     followed: bool  # the conversation went on, or ended with a claim: not the cut of a run
 
 
@@ -149,6 +149,7 @@ class _Reader:
         self._here: list[str | None] = []  # what the agent has said since the last message
         self._typed = False
         self._stop: str | None = None
+        self._together: Stand | None = None
         self._hand_over: HandOver | None = None
         self._prompts: dict[str, PermissionRequest] = {}
         self._messages: dict[str, int] = {}  # message id -> index
@@ -182,6 +183,7 @@ class _Reader:
             case ToolResult(text=text):
                 run.results.append((seq, text))
             case Yield(how=how):
+                self._together = None
                 heard = None if any(text is None for text in self._here) else "\n".join(text for text in self._here if text)
                 self._hand_over = HandOver(seq, how, self._typed and how == "yielded", heard, stop=self._stop)
             case Ask():
@@ -202,7 +204,9 @@ class _Reader:
             case PermissionAnswer(request_id=id):
                 run.prompts.append(Prompted(seq, self._prompts.get(id) or _NO_PROMPT, data, self._stand, ()))
             case ProbeUntriggered(probe=probe) if probe in run.play.probes:
-                run.given_up.append(GivenUp(seq, data, self._stand, self._hand_over is not None, followed=False))
+                if data.reason != "probe_undelivered":
+                    self._together = self._together or self._stand
+                run.given_up.append(GivenUp(seq, data, self._stand, self._together or self._stand, followed=False))
                 if probe not in self._stand.delivered:
                     self._stand = self._stand.giving_up(probe)
             case SliceReleased() | ProbeDelivered() | Approval() | Denial():
@@ -244,7 +248,7 @@ class _Reader:
         self._messages[data.id] = len(run.said)
         run.said.append(said)
         self._user += [text] if text else []
-        self._stand = after
+        self._stand, self._together = after, None
         if data.how != "mid_turn":
             self._here, self._typed, self._stop, self._hand_over = [], False, None, None
 
