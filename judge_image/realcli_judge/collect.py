@@ -1,35 +1,74 @@
-"""What the report is made of: the group files of a sweep, their judgements, and the sealed evidence of their trials.
+"""What the report is made of: the group files of a sweep, with the judgements, audits and failure labels they name.
 
-First all groups (small; they name the report), then one trial after the other, so that no more than one ledger is held.
+Everything is read once and kept slim; a trial's whole judgement is read again when its page is written, so that no more than one
+is held.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from fractions import Fraction
+from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from realcli.api.base import canonical_json, sha256_digest
+from realcli.api.base import Frozen, canonical_json, sha256_digest
 from realcli.api.outcomes import Phase
-from realcli.api.plan import Coordinates, trial_name
+from realcli.api.plan import Coordinates
+from realcli.audit.model import AuditRecord
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.checks.digest import digest8, judge_digest
-from realcli.ledger.seals import VerifySeal, WorkSeal
-from realcli.scoring.records import Group, GroupMember, InstanceRecord, RepeatJudgement
-from realcli.scoring.runs import Observation, Run, conjunction
+from realcli.judging.model import JudgeIdentity
+from realcli.scoring.records import (
+    Failure,
+    Failures,
+    Group,
+    GroupMember,
+    InstanceRecord,
+    JudgeCost,
+    RepeatJudgement,
+    RunFacts,
+    Verdict,
+)
 from realcli.storage.paths import join
 from realcli.storage.port import NotFound
-from realcli.trajectory import conversation
-from realcli_judge.evidence import read_verify_seal
 from realcli_judge.inputs import Inputs, Refused
-from realcli_judge.judging import attempt_of, check_members
-from realcli_judge.shown import ShownSection, shown
-from realcli_judge.summary import TrialSummary
+from realcli_judge.judging import check_members
 
 _GROUP = re.compile(r"/group-([1-9][0-9]{0,8})\.json")
+_Record = TypeVar("_Record", bound=Frozen)
+
+
+class CheckSeen(NamedTuple):
+    """One verdict."""
+
+    check: str
+    verdict: Verdict
+    by: str
+    conflict: bool
+    trusted: bool
+
+
+class InstanceSeen(NamedTuple):
+    """One scenario instance as the judge left it; `contaminated` is the audit's word, or the program's."""
+
+    id: str
+    scenario: str
+    dimension: str
+    state: str
+    reason: str | None
+    contaminated: str | None
+    checks: tuple[CheckSeen, ...]
+
+
+class AuditSeen(NamedTuple):
+    """The audit of one run."""
+
+    verdicts: tuple[tuple[str, str], ...]  # (sim check, verdict)
+    outcome_flag: str | None
+    ask_unmatched: int
+    unscripted_answers: int
 
 
 @dataclass(frozen=True)
@@ -38,7 +77,13 @@ class Judged:
 
     cell: Coordinates
     member: GroupMember
-    instances: tuple[InstanceRecord, ...] = ()
+    instances: tuple[InstanceSeen, ...] = ()
+    generic: tuple[InstanceSeen, ...] = ()
+    audit: AuditSeen | None = None
+    failure: Failure | None = None
+    facts: RunFacts | None = None
+    judgement: str | None = None  # key of its judgement
+    audited: str | None = None  # key of its audit
 
     @property
     def valid(self) -> bool:
@@ -51,161 +96,146 @@ class Collected:
     """The judged part of a sweep."""
 
     judge: str
-    groups: dict[str, str] = field(default_factory=dict)  # key of a group file -> its digest
+    objects: dict[str, str] = field(default_factory=dict)  # key of every object read -> its digest
+    groups: int = 0  # judged ones
     trials: dict[int, Judged] = field(default_factory=dict)  # by ordinal; those of groups that are not judged are missing
+    identity: JudgeIdentity | None = None
+    costs: tuple[JudgeCost, ...] = ()
 
     @property
     def digest(self) -> str:
-        """Names the report: of the sorted list of (key, digest) of the group files it counts from."""
-        return sha256_digest(canonical_json(sorted([key, digest] for key, digest in self.groups.items())))
+        """Names the report: of the sorted list of (key, digest) of all it counts from."""
+        return sha256_digest(canonical_json(sorted([key, digest] for key, digest in self.objects.items())))
 
 
 def collect(inputs: Inputs) -> Collected:
     """Read all groups of the plan. A group that is not there is left out; one that does not fit its plan is `Refused`."""
     judge = judge_digest(load_catalogue().digest)
-    found = Collected(judge)
+    objects: dict[str, str] = {}
+    trials: dict[int, Judged] = {}
+    costs: list[JudgeCost] = []
+    identity: JudgeIdentity | None = None
+    groups = 0
     for number in range(inputs.plan.groups):
         cell = inputs.plan.coordinates(inputs.plan.ordinals_of_group(number)[0])
         folder = inputs.paths.judgements(digest8(judge), cell.configuration, cell.task)
-        key = _latest(inputs, folder)
+        key = latest_group(inputs, folder)
         if key is None:
             continue
-        data = inputs.store.get(key)
-        group = _group(inputs, key, data, judge)
-        if join(folder, f"group-{group.n}.json") != key or (group.configuration, group.task) != (cell.configuration, cell.task):
-            raise Refused("EvidenceSwapped", f"{key} is group-{group.n} of {group.configuration}, {group.task}")
-        check_members(inputs, group.configuration, group.task, group.members)
-        found.groups[key] = sha256_digest(data)
+        group = _group(inputs, key, folder, cell, judge, objects)
+        groups += 1
+        identity = identity or group.identity
+        costs += [group.cost] if group.cost is not None else []
+        failures = _failures(inputs, folder, group, objects)
         for member in group.members:
-            found.trials[member.ordinal] = Judged(
-                inputs.plan.coordinates(member.ordinal), member, _instances(inputs, folder, group, member)
-            )
-    return found
+            trials[member.ordinal] = _trial(inputs, folder, group, member, failures.get(member.ordinal), objects)
+    return Collected(judge, objects, groups, trials, identity, tuple(costs))
 
 
-def inspect(inputs: Inputs, trial: Judged) -> tuple[TrialSummary, list[ShownSection] | None]:
-    """What the report says of a trial, and its conversation where there is a sealed attempt that is sound."""
-    cell, member = trial.cell, trial.member
-    paths = inputs.paths.attempt(member.ordinal, member.attempt)
-    seal: WorkSeal | None = None
-    verify: VerifySeal | None = None
-    sections: list[ShownSection] | None = None
-    trouble: str | None = None
-    if trial.valid:
-        try:
-            verify = _verify(inputs, member)
-            if member.work_seal is not None:
-                attempt = attempt_of(inputs, member, member.work_seal)
-                sections = shown(conversation(attempt.trajectory), attempt.text)
-                seal = attempt.seal
-        except Refused as refused:
-            verify, trouble = None, str(refused)
-    summary = TrialSummary(
-        ordinal=member.ordinal,
-        name=trial_name(inputs.lock.sweep.name, member.ordinal),
-        configuration=cell.configuration,
-        task=cell.task,
-        mode=member.mode,
-        repeat=member.repeat,
-        phase=member.phase.value,
-        reason=member.reason,
-        success=(member.reward is not None and Fraction(member.reward) == 1) if trial.valid else None,
-        reward=member.reward if trial.valid else None,
-        checks=verify.checks if verify is not None else None,
-        turns=seal.turns if seal is not None else None,
-        tokens=seal.tokens if seal is not None else None,
-        working_seconds=seal.working_seconds if seal is not None else None,
-        limit=seal.limit if seal is not None else None,
-        attempt=member.attempt,
-        invalid_attempts=member.invalid_attempts,
-        work_seal=member.work_seal,
-        seal=member.seal,
-        ledger=inputs.config.uri(paths.root),
-        instances=list(trial.instances),
-        trouble=trouble,
-    )
-    return summary, sections
+def judgement_of(inputs: Inputs, trial: Judged) -> RepeatJudgement | None:
+    """The whole judgement of a trial; None where there is none."""
+    return None if trial.judgement is None else read_record(inputs, trial.judgement, RepeatJudgement)
 
 
-def run_of(trial: Judged, scenarios: Sequence[str]) -> Run:
-    """The trial as scoring counts it. `scenarios`: those bound in its task.
-
-    A valid COLLAB run whose attempt left no seal (its session went with the pod) has no evidence to judge: its scenarios are
-    unscored, which widens the bounds of S and is never a 0.
-    """
-    member = trial.member
-    seen: dict[str, Observation] = {}
-    if trial.valid and member.mode == "COLLAB":
-        if member.work_seal is None:
-            seen = {name: Observation(("unscored",), reason="the attempt left no seal") for name in scenarios}
-        else:
-            names = dict.fromkeys(instance.scenario for instance in trial.instances)
-            seen = {name: conjunction(_observation(i) for i in trial.instances if i.scenario == name) for name in names}
-    return Run(
-        configuration=trial.cell.configuration,
-        task=trial.cell.task,
-        mode=member.mode,
-        repeat=member.repeat,
-        valid=trial.valid,
-        reward=None if member.reward is None or not trial.valid else Fraction(member.reward),
-        scenarios=seen,
-    )
+def audit_of(inputs: Inputs, trial: Judged) -> AuditRecord | None:
+    """The whole audit of a trial; None where there is none."""
+    return None if trial.audited is None else read_record(inputs, trial.audited, AuditRecord)
 
 
-def _observation(instance: InstanceRecord) -> Observation:
-    return Observation(tuple(c.verdict for c in instance.checks), instance.state == "contaminated", instance.reason)
+def read_record(inputs: Inputs, key: str, model: type[_Record], objects: dict[str, str] | None = None) -> _Record:
+    """An object as its model; `Refused` if it is gone or of another form. Its digest goes into `objects`."""
+    try:
+        data = inputs.store.get(key)
+    except NotFound:
+        raise Refused("EvidenceMissing", f"{key} does not exist in {inputs.store.describe()}") from None
+    if objects is not None:
+        objects[key] = sha256_digest(data)
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        raise Refused("EvidenceChanged", f"{key} is no {model.__name__} of this version: {error}") from error
 
 
-def _latest(inputs: Inputs, folder: str) -> str | None:
+def latest_group(inputs: Inputs, folder: str) -> str | None:
     """The group file with the highest number; none: the group is not judged."""
     found = (_GROUP.fullmatch(item.key.removeprefix(folder)) for item in inputs.store.list(folder + "/group-"))
     numbers = [int(match[1]) for match in found if match]
     return join(folder, f"group-{max(numbers)}.json") if numbers else None
 
 
-def _group(inputs: Inputs, key: str, data: bytes, judge: str) -> Group:
-    try:
-        group = Group.model_validate_json(data)
-    except ValidationError as error:
-        raise Refused("EvidenceChanged", f"{key} is no group file of this version: {error}") from error
+def _group(inputs: Inputs, key: str, folder: str, cell: Coordinates, judge: str, objects: dict[str, str]) -> Group:
+    group = read_record(inputs, key, Group, objects)
     expected = (inputs.lock.sweep.uid, inputs.plan.lock_digest, judge)
     if (group.sweep_uid, group.lock_digest, group.judge) != expected:
         raise Refused("EvidenceSwapped", f"{key} is of another sweep, lock or judge than {', '.join(expected)}")
+    if join(folder, f"group-{group.n}.json") != key or (group.configuration, group.task) != (cell.configuration, cell.task):
+        raise Refused("EvidenceSwapped", f"{key} is group-{group.n} of {group.configuration}, {group.task}")
+    check_members(inputs, group.configuration, group.task, group.members)
     return group
 
 
-def _verify(inputs: Inputs, member: GroupMember) -> VerifySeal | None:
-    if member.seal is None or member.verify_attempt is None or member.work_seal is None:
-        if member.reward is not None and Fraction(member.reward) != 0:
-            raise Refused("EvidenceMissing", f"trial {member.ordinal} has the reward {member.reward}, but no verify seal says so")
-        return None
-    paths = inputs.paths.attempt(member.ordinal, member.attempt)
-    seal = read_verify_seal(inputs.store, paths, member.verify_attempt, member.seal, member.work_seal)
-    if member.reward is None or Fraction(seal.reward) != Fraction(member.reward):
-        raise Refused("EvidenceChanged", f"{paths.root}: the seal says reward {seal.reward}, the group file {member.reward}")
-    return seal
+def _failures(inputs: Inputs, folder: str, group: Group, objects: dict[str, str]) -> dict[int, Failure]:
+    if group.failures is None:
+        return {}
+    key = join(folder, group.failures)
+    found = read_record(inputs, key, Failures, objects)
+    said = (found.judge, found.configuration, found.task, found.n)
+    if said != (group.judge, group.configuration, group.task, group.n):
+        raise Refused("EvidenceSwapped", f"{key} labels another group or is by another judge than its group")
+    return {failure.ordinal: failure for failure in found.failures}
 
 
-def _instances(inputs: Inputs, folder: str, group: Group, member: GroupMember) -> tuple[InstanceRecord, ...]:
+def _trial(
+    inputs: Inputs, folder: str, group: Group, member: GroupMember, failure: Failure | None, objects: dict[str, str]
+) -> Judged:
+    cell = inputs.plan.coordinates(member.ordinal)
+    facts = group.facts.get(str(member.ordinal))
     if member.mode != "COLLAB" or member.phase is not Phase.SEALED or member.work_seal is None:
-        return ()
+        return Judged(cell, member, failure=failure, facts=facts)
     name = group.judgements.get(str(member.repeat))
     if name is None:
         raise Refused("EvidenceMissing", f"{folder}: no judgement of trial {member.ordinal}, although it is sealed")
     key = join(folder, name)
-    try:
-        data = inputs.store.get(key)
-    except NotFound:
-        raise Refused("EvidenceMissing", f"{key} does not exist in {inputs.store.describe()}") from None
-    try:
-        judgement = RepeatJudgement.model_validate_json(data)
-    except ValidationError as error:
-        raise Refused("EvidenceChanged", f"{key} is no judgement of this version: {error}") from error
-    said = (judgement.ordinal, judgement.attempt, judgement.work_seal, judgement.judge, judgement.repeat)
-    where = (judgement.configuration, judgement.task)
+    judgement = read_record(inputs, key, RepeatJudgement, objects)
+    _same_run(key, judgement, group, member)
+    name = group.audits.get(str(member.repeat))
+    audited = join(folder, name) if name is not None else None
+    audit = read_record(inputs, audited, AuditRecord, objects) if audited is not None else None
+    if audit is not None and audited is not None:
+        _same_run(audited, audit, group, member)
+    contaminated = audit.contaminated if audit is not None else {}
+    return Judged(
+        cell,
+        member,
+        instances=tuple(seen(instance, contaminated) for instance in judgement.instances),
+        generic=tuple(seen(instance, contaminated) for instance in judgement.generic),
+        audit=None if audit is None else _audit(audit),
+        failure=failure,
+        facts=facts,
+        judgement=key,
+        audited=audited,
+    )
+
+
+def _same_run(key: str, record: RepeatJudgement | AuditRecord, group: Group, member: GroupMember) -> None:
+    said = (record.ordinal, record.attempt, record.work_seal, record.judge, record.repeat)
+    where = (record.configuration, record.task)
     if said != (member.ordinal, member.attempt, member.work_seal, group.judge, member.repeat) or where != (
         group.configuration,
         group.task,
     ):
         raise Refused("EvidenceSwapped", f"{key} judged another attempt or is by another judge than its group")
-    return tuple(judgement.instances)
+
+
+def seen(instance: InstanceRecord, contaminated: dict[str, str]) -> InstanceSeen:
+    """The instance with what the audit says of it; its verdicts stay what they were."""
+    why = contaminated.get(instance.probe)
+    if why is None and instance.state == "contaminated":
+        why = instance.reason or "by the instrument"
+    checks = tuple(CheckSeen(c.check, c.verdict, c.by, c.conflict, c.trusted) for c in instance.checks)
+    return InstanceSeen(instance.probe, instance.scenario, instance.dimension, instance.state, instance.reason, why, checks)
+
+
+def _audit(record: AuditRecord) -> AuditSeen:
+    verdicts: Iterable[tuple[str, str]] = ((check.check, check.verdict) for check in record.checks)
+    return AuditSeen(tuple(verdicts), record.outcome_flag, record.ask_unmatched, record.unscripted_answers)

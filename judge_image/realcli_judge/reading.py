@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from realcli.api.plan import Lock
-from realcli_judge.summary import ConfigurationSummary, Counts, Flag, Number, Reading, TrialSummary
+from realcli_judge.summary import ConfigurationSummary, Counts, Flag, JudgeSummary, Number, Reading, TrialSummary
 
 
 def reading(configurations: Sequence[ConfigurationSummary], catalogue: int, bound: Mapping[str, Sequence[str]]) -> Reading:
@@ -63,10 +63,14 @@ def _rq2(configurations: Sequence[ConfigurationSummary]) -> str:
 
 
 def flags(
-    lock: Lock, counts: Counts, configurations: Sequence[ConfigurationSummary], trials: Sequence[TrialSummary]
+    lock: Lock,
+    counts: Counts,
+    configurations: Sequence[ConfigurationSummary],
+    trials: Sequence[TrialSummary],
+    judge: JudgeSummary,
 ) -> list[Flag]:
     """In the order of their weight."""
-    return list(_flags(lock, counts, configurations, trials))
+    return [*_flags(lock, counts, configurations, trials), *(_judge_flags(judge) if "COLLAB" in lock.modes else ())]
 
 
 def _flags(
@@ -91,6 +95,13 @@ def _flags(
             text=f"{counts.invalid} of {counts.trials} trials ended without an outcome, for reasons the agent cannot cause. "
             "They are left out; beside R stand its values with all of them read as failures and as successes.",
         )
+    suspect = sorted({trial.task for trial in trials if trial.reason == "VerifierFault"})
+    if suspect:
+        yield Flag(
+            code="suspect",
+            text=f"Suspect tasks: {', '.join(suspect)}. Their own tests fail with the reference solution too; such runs are "
+            "invalid, and the tasks say little until they are mended.",
+        )
     yield Flag(
         code="egress-unenforced",
         text="Egress: Unenforced. There was no network wall around the agent; results are not those of a sealed environment.",
@@ -109,11 +120,35 @@ def _flags(
             text="The median scenario was seen on fewer than 8 tasks, so S_rate (pass rates without the 3/4 threshold) leads, "
             "and S is a development figure.",
         )
-    yield Flag(
-        code="uncalibrated",
-        text="Judged by program alone: no judge model took part and none was calibrated. "
-        "A check no program can decide is unscored.",
-    )
+    flagged = [trial.name for trial in trials if trial.outcome_flag]
+    if flagged:
+        yield Flag(
+            code="simulator",
+            text=f"In {len(flagged)} runs the simulated user may have changed the outcome ({', '.join(flagged[:3])}"
+            f"{', …' if len(flagged) > 3 else ''}): read R with and without them.",
+        )
+
+
+def _judge_flags(judge: JudgeSummary) -> Iterator[Flag]:
+    if judge.identity is None or judge.identity.model is None:
+        yield Flag(
+            code="uncalibrated",
+            text="Judged by program alone: no judge model took part and none was calibrated. "
+            "A check no program can decide is unscored.",
+        )
+    elif judge.calibration == "uncalibrated":
+        yield Flag(
+            code="uncalibrated",
+            text=f"The judge {judge.identity.model} is not calibrated: S and J are as good as its verdicts, and nobody measured "
+            f"those. {judge.gate}",
+        )
+    if judge.same_family:
+        yield Flag(
+            code="same-family",
+            text=f"The judge is of the family of {', '.join(judge.same_family)}; a judge is kinder to its own kin.",
+        )
+    if judge.cost.exhausted:
+        yield Flag(code="judge-budget", text="The judge's budget was spent: what it did not come to is unscored, never 0.")
 
 
 def _quality(configuration: ConfigurationSummary) -> Number | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from jinja2 import Environment
+
 from realcli.api.base import sha256_digest
+from realcli.api.plan import Coordinates
 from realcli.checks.digest import digest8
 from realcli.storage.paths import join
-from realcli_judge.collect import collect, inspect
+from realcli_judge.aligned import Column
+from realcli_judge.collect import Collected, collect
+from realcli_judge.details import inspect
 from realcli_judge.inputs import Inputs
-from realcli_judge.pages import environment, index_page, trial_page
-from realcli_judge.scores import summarise
-from realcli_judge.summary import Summary
+from realcli_judge.pages import Site, column, environment, side_page, trial_page
+from realcli_judge.scores import Counted, summarise
+from realcli_judge.summary import Summary, TrialSummary
 from realcli_judge.tables import tables
 
 
@@ -18,18 +23,49 @@ def write_report(inputs: Inputs) -> tuple[Summary, str, str]:
     collected = collect(inputs)
     folder = inputs.paths.report(digest8(collected.digest))
     templates = environment()
-    trials = []
-    ordinals = sorted(collected.trials)
-    for before, ordinal, after in zip([None, *ordinals], ordinals, [*ordinals[1:], None], strict=False):
-        trial, sections = inspect(inputs, collected.trials[ordinal])
-        page = trial_page(trial, sections, inputs.lock.sweep.name, (before, after), templates)
-        inputs.store.put_once(join(folder, "trials", f"{ordinal:05d}.html"), page.encode())
-        trials.append(trial)
-    summary = summarise(inputs, collected, trials)
-    for name, data in tables(summary).items():
+    trials = _trials(inputs, collected, folder, templates)
+    counted = Counted.of(inputs.lock, collected)
+    summary = summarise(inputs.lock, inputs.plan, collected, counted, trials)
+    for name, data in tables(summary, counted, inputs.lock).items():
         inputs.store.put_once(join(folder, "tables", name), data)
-    page = index_page(summary, inputs.config.uri(inputs.root), templates)
-    inputs.store.put_once(join(folder, "index.html"), page.encode())
+    for path, page in Site(summary, collected, inputs.config.uri(inputs.root), templates).pages():
+        inputs.store.put_once(join(folder, path), page.encode())
     data = summary.canonical()
     inputs.store.put_once(join(folder, "summary.json"), data)
     return summary, sha256_digest(data), folder
+
+
+def _trials(inputs: Inputs, collected: Collected, folder: str, templates: Environment) -> list[TrialSummary]:
+    """Write the pages of trials, and those side by side: in the plan's order all runs of a (task, repeat) stand together."""
+    sweep = inputs.lock.sweep.name
+    found: list[TrialSummary] = []
+    columns: list[Column] = []
+    ordinals = sorted(collected.trials)
+    repeats = _repeats(collected)
+    for before, ordinal, after in zip([None, *ordinals], ordinals, [*ordinals[1:], None], strict=False):
+        trial = collected.trials[ordinal]
+        detail = inspect(inputs, trial)
+        side = trial.cell.repeat in repeats.get(trial.cell.task, [])
+        page = trial_page(detail, sweep, (before, after), side, templates)
+        inputs.store.put_once(join(folder, "trials", f"{ordinal:05d}.html"), page.encode())
+        found.append(detail.summary)
+        shown = column(detail)
+        columns += [shown] if shown is not None else []
+        if side and (after is None or _block(collected.trials[after].cell) != _block(trial.cell)):
+            page = side_page(trial.cell.task, trial.cell.repeat, repeats[trial.cell.task], columns, sweep, templates)
+            inputs.store.put_once(join(folder, "side", f"{trial.cell.task}-{trial.cell.repeat}.html"), page.encode())
+            columns = []
+    return found
+
+
+def _block(cell: Coordinates) -> tuple[str, int]:
+    return cell.task, cell.repeat
+
+
+def _repeats(collected: Collected) -> dict[str, list[int]]:
+    """Repeats of each task that have a sealed COLLAB run."""
+    found: dict[str, set[int]] = {}
+    for trial in collected.trials.values():
+        if trial.member.mode == "COLLAB" and trial.valid and trial.member.work_seal is not None:
+            found.setdefault(trial.cell.task, set()).add(trial.cell.repeat)
+    return {task: sorted(repeats) for task, repeats in found.items()}

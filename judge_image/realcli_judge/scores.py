@@ -3,88 +3,146 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeVar
 
 from realcli.api.outcomes import OUTCOMES, Effect
-from realcli.api.plan import ConfigurationLock, trial_name
+from realcli.api.plan import ConfigurationLock, Lock, Plan, trial_name
 from realcli.api.sweep import Mode
-from realcli.api.trial import Tokens
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.scoring.aggregate import ConfigurationScores, configuration_scores
-from realcli.scoring.analyses import pooled_counts
-from realcli.scoring.levels import level1, mean
-from realcli.scoring.runs import Run
+from realcli.scoring.levels import mean
+from realcli.scoring.runs import Run, Tree
 from realcli.scoring.scorerow import score_row
 from realcli.scoring.tree import tree_of
-from realcli_judge.collect import Collected, run_of
-from realcli_judge.inputs import Inputs
+from realcli_judge import panels
+from realcli_judge.collect import Collected
+from realcli_judge.joined import run_of
 from realcli_judge.reading import flags, reading
+from realcli_judge.reference import references
 from realcli_judge.summary import (
     Bounds,
     ConfigurationSummary,
     Counts,
     Instances,
+    Interval,
     ModeRate,
     Number,
     OutcomeLegend,
     Paired,
     RepeatSummary,
-    ScenarioSummary,
     Summary,
     TaskCell,
     TrialSummary,
     number,
 )
 
+K = TypeVar("K")
+V = TypeVar("V")
+Intervals = Mapping[tuple[str, str], Interval]
+"""(configuration, measure) -> interval."""
 
-def summarise(inputs: Inputs, collected: Collected, trials: Sequence[TrialSummary]) -> Summary:
-    """The summary; `trials` are those of judged groups, in any order."""
-    lock, plan = inputs.lock, inputs.plan
+
+@dataclass(frozen=True)
+class Counted:
+    """The runs of a sweep by configuration and by task, so that nothing is searched twice."""
+
+    runs: list[Run]
+    tree: Tree = field(default_factory=lambda: tree_of(load_catalogue()))
+
+    @classmethod
+    def of(cls, lock: Lock, collected: Collected) -> Counted:
+        """From what was collected."""
+        bound = {task.name: task.scenarios for task in lock.tasks}
+        return cls([run_of(trial, bound[trial.cell.task]) for trial in collected.trials.values()])
+
+    def by_configuration(self) -> dict[str, list[Run]]:
+        """Configurations in the order they appear."""
+        return _grouped((run.configuration, run) for run in self.runs)
+
+    def by_task(self) -> dict[str, list[Run]]:
+        """Tasks in the order they appear."""
+        return _grouped((run.task, run) for run in self.runs)
+
+
+def summarise(
+    lock: Lock,
+    plan: Plan,
+    collected: Collected,
+    counted: Counted,
+    trials: Sequence[TrialSummary],
+    gate: tuple[bool, str] | None = None,
+) -> Summary:
+    """The summary; `trials` are those of judged groups, in any order. `gate`: the last calibration of the judge."""
     bound = {task.name: task.scenarios for task in lock.tasks}
-    runs = [run_of(trial, bound[trial.cell.task]) for trial in collected.trials.values()]
-    listed = _with_missing(inputs, trials)
-    configurations = [_configuration(lock_, runs, listed) for lock_ in lock.configurations]
+    runs, of_configuration, of_task = counted.runs, counted.by_configuration(), counted.by_task()
+    judged = _grouped((trial.cell.configuration, trial) for trial in collected.trials.values())
+    listed = _with_missing(lock, plan, trials)
+    own = _grouped((trial.configuration, trial) for trial in listed)
+    cells = _grouped(((t.configuration, t.task, t.mode), t) for t in listed)
+    tasks = _grouped((trial.task, trial) for trial in listed)
+    intervals: Intervals = {}
+    configurations = [
+        _configuration(c, of_configuration.get(c.name, []), own[c.name], counted.tree, intervals) for c in lock.configurations
+    ]
+    scenarios = [s for c in lock.configurations for s in panels.scenarios(c.name, of_configuration.get(c.name, []))]
+    names = [c.name for c in lock.configurations]
+    ended = Counter(trial.reason for trial in listed)
+    judge = panels.judge(lock, collected, gate)
     counts = Counts(
         trials=plan.size,
         valid=sum(run.valid for run in runs),
         invalid=sum(not run.valid for run in runs),
         missing=plan.size - len(runs),
         groups=plan.groups,
-        groups_judged=len(collected.groups),
+        groups_judged=collected.groups,
     )
-    tree = tree_of(load_catalogue())
     return Summary(
         sweep=lock.sweep,
         state="Complete" if counts.valid == counts.trials else "Incomplete",
         created_at=lock.created_at,
         lock_digest=plan.lock_digest,
         input_digest=collected.digest,
-        judge=collected.judge,
+        judge=judge,
         benchmark=lock.benchmark,
+        repeats=lock.repeats,
         egress=lock.egress,
         operator_version=lock.platform.operator_version,
         deviations=lock.deviations,
-        reading=reading(configurations, sum(len(qs) for subs in tree.values() for qs in subs.values()), bound),
-        flags=flags(lock, counts, configurations, listed),
+        reading=reading(configurations, sum(len(qs) for subs in counted.tree.values() for qs in subs.values()), bound),
+        flags=flags(lock, counts, configurations, listed, judge),
         counts=counts,
         configurations=configurations,
-        scenarios=[s for c in lock.configurations for s in _scenarios(c.name, [r for r in runs if r.configuration == c.name])],
+        scenarios=scenarios,
+        trigger_flags=panels.trigger_flags(scenarios),
+        generic=[g for name in names for g in panels.generic(name, judged.get(name, []))],
+        audits=[panels.audit(name, judged.get(name, [])) for name in names] if "COLLAB" in lock.modes else [],
+        failures=[f for name in names for mode in _shown(lock.modes) for f in panels.failures(name, mode, judged.get(name, []))],
+        task_list=[panels.task(task, of_task.get(task.name, []), tasks[task.name]) for task in lock.tasks],
         tasks=[
-            _cell(configuration.name, task.name, mode, [t for t in listed if t.configuration == configuration.name])
-            for configuration in lock.configurations for task in lock.tasks for mode in _shown(lock.modes)
+            _cell(name, task.name, mode, cells[name, task.name, mode])
+            for name in names for task in lock.tasks for mode in _shown(lock.modes)
         ],
         trials=listed,
         outcomes=[
-            OutcomeLegend(reason=o.reason, effect=o.effect.value, happened=o.happened)
+            OutcomeLegend(reason=o.reason, effect=o.effect.value, happened=o.happened, here=ended[o.reason])
             for o in OUTCOMES if o.effect is not Effect.HELD
         ],
+        reference=references(),
     )  # fmt: skip
 
 
-def _configuration(lock: ConfigurationLock, runs: Iterable[Run], trials: Sequence[TrialSummary]) -> ConfigurationSummary:
-    own = [trial for trial in trials if trial.configuration == lock.name]
-    scores = configuration_scores(lock.name, [r for r in runs if r.configuration == lock.name], tree_of(load_catalogue()))
+def _configuration(
+    lock: ConfigurationLock, runs: Sequence[Run], own: Sequence[TrialSummary], tree: Tree, intervals: Intervals
+) -> ConfigurationSummary:
+    scores = configuration_scores(lock.name, runs, tree)
+
+    def measured(value: Fraction | None, measure: str) -> Number | None:
+        found = number(value)
+        return None if found is None else found.model_copy(update={"interval": intervals.get((lock.name, measure))})
+
     parts = scores.delta_j_parts
     return ConfigurationSummary(
         name=lock.name,
@@ -95,25 +153,25 @@ def _configuration(lock: ConfigurationLock, runs: Iterable[Run], trials: Sequenc
         model=lock.model,
         model_id=lock.model_id,
         key=lock.key,
-        exec=_rate(scores, "EXEC", own),
-        collab=_rate(scores, "COLLAB", own),
-        s=number(scores.s),
-        s_rate=number(scores.s_rate),
+        exec=_rate(scores, "EXEC", own, measured(scores.r_exec, "r_exec")),
+        collab=_rate(scores, "COLLAB", own, measured(scores.r_collab, "r_collab")),
+        s=measured(scores.s, "s"),
+        s_rate=measured(scores.s_rate, "s_rate"),
         s_low=number(scores.s_low),
         s_high=number(scores.s_high),
         headline="S" if scores.headline_s else "S_rate",
         partial=scores.partial,
-        j=number(scores.j),
-        j_rate=number(scores.j_rate),
-        delta_r=number(scores.delta_r),
-        delta_j=number(scores.delta_j),
+        j=measured(scores.j, "j"),
+        j_rate=measured(scores.j_rate, "j_rate"),
+        delta_r=measured(scores.delta_r, "delta_r"),
+        delta_j=measured(scores.delta_j, "delta_j"),
         delta_j_task=number(parts[0] if parts else None),
         delta_j_collaboration=number(parts[1] if parts else None),
         paired=Paired(
             pairs=scores.flips.pairs,
             fail_to_pass=scores.flips.fail_to_pass,
             pass_to_fail=scores.flips.pass_to_fail,
-            delta_r=number(scores.flips.delta_r),
+            delta_r=measured(scores.flips.delta_r, "delta_r_paired"),
         ),
         instances=Instances(
             triggered=scores.instances.triggered,
@@ -139,19 +197,20 @@ def _configuration(lock: ConfigurationLock, runs: Iterable[Run], trials: Sequenc
             for repeat, one in scores.repeats.items()
         ],
         invalid_attempts=sum(trial.invalid_attempts or 0 for trial in own),
-        tokens=_tokens(own),
+        tokens=panels.total(trial.tokens for trial in own),
+        spent={mode: panels.spent([t for t in own if t.mode == mode]) for mode in dict.fromkeys(t.mode for t in own)},
         row=score_row(scores),
     )
 
 
-def _rate(scores: ConfigurationScores, mode: Mode, trials: Sequence[TrialSummary]) -> ModeRate | None:
+def _rate(scores: ConfigurationScores, mode: Mode, trials: Sequence[TrialSummary], rate: Number | None) -> ModeRate | None:
     """None where the sweep does not run the mode."""
     own = [trial for trial in trials if trial.mode == mode]
     if not own:
         return None
     limits = scores.r_exec_bounds if mode == "EXEC" else scores.r_collab_bounds
     return ModeRate(
-        r=number(scores.r_exec if mode == "EXEC" else scores.r_collab),
+        r=rate,
         valid=scores.valid[mode],
         invalid=scores.invalid[mode],
         missing=sum(trial.phase == "Missing" for trial in own),
@@ -165,64 +224,32 @@ def _sure(value: Fraction) -> Number:
     return found
 
 
-def _scenarios(configuration: str, runs: Sequence[Run]) -> list[ScenarioSummary]:
-    """Scenarios that are bound in a task of the sweep, in the catalogue's order."""
-    templates = load_catalogue().templates
-    valid = [run for run in runs if run.valid and run.mode == "COLLAB"]
-    pooled = pooled_counts(valid)
-    found = []
-    for id, template in templates.items():
-        seen = [run.scenarios[id] for run in valid if id in run.scenarios]
-        if not seen:
-            continue
-        clean = [s for s in seen if not s.contaminated]
-        counts = pooled.get(id)
-        found.append(
-            ScenarioSummary(
-                configuration=configuration,
-                scenario=id,
-                name=template.name,
-                dimension=template.dimension,
-                sub_dimension=template.sub_dimension,
-                passes=counts.passes if counts else 0,
-                n=counts.n if counts else 0,
-                rate=number(counts.rate if counts else None),
-                untriggered=dict(sorted(Counter(s.reason or "unknown" for s in clean if not s.triggered).items())),
-                not_applicable=sum(s.triggered and level1(s) == "excluded" for s in clean),
-                unscored=sum(level1(s) == "undefined" for s in clean),
-                contaminated=len(seen) - len(clean),
-            )
-        )
-    return found
-
-
 def _cell(configuration: str, task: str, mode: Mode, trials: Sequence[TrialSummary]) -> TaskCell:
-    own = [trial for trial in trials if trial.task == task and trial.mode == mode]
-    valid = [trial for trial in own if trial.phase == "Sealed"]
+    valid = [trial for trial in trials if trial.phase == "Sealed"]
     return TaskCell(
         configuration=configuration,
         task=task,
         mode=mode,
         successes=sum(trial.success is True for trial in valid),
         valid=len(valid),
-        invalid=sum(trial.phase == "Invalid" for trial in own),
-        missing=sum(trial.phase == "Missing" for trial in own),
+        invalid=sum(trial.phase == "Invalid" for trial in trials),
+        missing=sum(trial.phase == "Missing" for trial in trials),
         rewards={str(trial.repeat): trial.reward or "0" for trial in valid},
         mean_reward=number(mean(Fraction(trial.reward or "0") for trial in valid)),
     )
 
 
-def _with_missing(inputs: Inputs, trials: Iterable[TrialSummary]) -> list[TrialSummary]:
+def _with_missing(lock: Lock, plan: Plan, trials: Iterable[TrialSummary]) -> list[TrialSummary]:
     """All trials of the plan in order; one whose group is not judged is `Missing`, whatever became of it."""
     known = {trial.ordinal: trial for trial in trials}
     found = []
-    for ordinal in range(inputs.plan.size):
-        cell = inputs.plan.coordinates(ordinal)
+    for ordinal in range(plan.size):
+        cell = plan.coordinates(ordinal)
         found.append(
             known.get(ordinal)
             or TrialSummary(
                 ordinal=ordinal,
-                name=trial_name(inputs.lock.sweep.name, ordinal),
+                name=trial_name(lock.sweep.name, ordinal),
                 configuration=cell.configuration,
                 task=cell.task,
                 mode=cell.mode,
@@ -238,11 +265,8 @@ def _shown(modes: Sequence[Mode]) -> list[Mode]:
     return sorted(modes, reverse=True)
 
 
-def _tokens(trials: Iterable[TrialSummary]) -> Tokens:
-    known = [trial.tokens for trial in trials if trial.tokens is not None]
-    return Tokens(
-        input=sum(t.input for t in known),
-        cache_read=sum(t.cache_read for t in known),
-        cache_write=sum(t.cache_write for t in known),
-        output=sum(t.output for t in known),
-    )
+def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found

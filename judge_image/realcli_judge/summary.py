@@ -1,7 +1,12 @@
-"""summary.json: every number of a report, exact. An absent number is not defined; it is never a 0."""
+"""summary.json: every number of a report, exact. An absent number is not defined; it is never a 0.
+
+The pages show nothing that does not stand here: every number of theirs carries its place in this file (a JSON pointer).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
@@ -11,8 +16,17 @@ from realcli.api.base import Digest, Frozen
 from realcli.api.plan import BenchmarkLock, Deviation, SweepIdentity
 from realcli.api.sweep import Mode, ScoreRow
 from realcli.api.trial import Checks, Tokens
-from realcli.scoring.records import InstanceRecord
+from realcli.judging.model import JudgeIdentity
+from realcli.scoring.records import FailureLabel, JudgeCost, RunFacts
 from realcli.scoring.scorerow import decimal, signed
+
+
+class Interval(Frozen):
+    """95 % of what resampled tasks give (realcli.scoring.intervals)."""
+
+    low: float
+    high: float
+    text: str  # "0.310 to 0.742"
 
 
 class Number(Frozen):
@@ -21,6 +35,7 @@ class Number(Frozen):
     exact: str  # "17/50"
     value: float
     text: str  # "0.340"
+    interval: Interval | None = None  # None: not resampled
 
     def signed(self) -> str:
         """As a difference is written: "+0.340"; what reads as zero has no sign."""
@@ -51,6 +66,124 @@ class Paired(Frozen):
     fail_to_pass: int
     pass_to_fail: int
     delta_r: Number | None = None
+
+
+class Money(Frozen):
+    """US dollars."""
+
+    usd: str  # decimal
+    text: str  # "$12.35"
+
+
+class Spent(Frozen):
+    """What runs took. Sums are over the runs that say so; `of` counts all that ran to a seal."""
+
+    usd: Money | None = None  # None: no run knows its price
+    priced: int  # runs whose price is known
+    of: int
+    turns: int
+    tool_calls: int
+    input_tokens: int  # cached ones too
+    output_tokens: int
+    hours: Number | None = None  # working time
+
+
+class SimRate(Frozen):
+    """One of the seven checks of the simulated user, over the COLLAB runs of a configuration."""
+
+    check: str
+    passes: int
+    fails: int
+    not_applicable: int
+    unscored: int
+    rate: Number | None = None  # passes of those that pass or fail
+
+
+class AuditSummary(Frozen):
+    """The simulated user, audited, in one configuration."""
+
+    configuration: str
+    audited: int
+    runs: int  # valid COLLAB runs
+    checks: list[SimRate]
+    contaminated: dict[str, int] = {}  # dimension -> instances that leave S
+    instances: dict[str, int] = {}  # dimension -> instances that happened
+    outcome_flagged: list[int] = []  # ordinals of runs whose R is to be read with and without them
+    ask_unmatched: int = 0
+    unscripted_answers: int = 0
+
+
+class GenericSummary(Frozen):
+    """One generic check in one configuration: a panel of its own, never part of S."""
+
+    configuration: str
+    scenario: str
+    name: str
+    passes: int
+    n: int
+    rate: Number | None = None
+    unscored: int = 0
+
+
+class LabelCount(Frozen):
+    """Failed runs of one mode by their one label."""
+
+    configuration: str
+    mode: Mode
+    label: FailureLabel | None  # None: not labelled
+    runs: int
+
+
+class TaskSummary(Frozen):
+    """One task over all configurations."""
+
+    name: str
+    category: str | None = None
+    information_structure: str | None = None
+    r_exec: Number | None = None  # share of all valid runs that succeed
+    r_collab: Number | None = None
+    pairs: int
+    fail_to_pass: int
+    pass_to_fail: int
+    suspect: str | None = None  # why
+    suspect_trials: list[int] = []
+
+
+class JudgeSummary(Frozen):
+    """Who judged, and how far to trust it."""
+
+    digest: Digest
+    identity: JudgeIdentity | None = None  # None: no group says
+    calibration: Literal["calibrated", "uncalibrated", "not asked for"]
+    gate: str  # one sentence: what the last calibration found
+    same_family: list[str] = []  # configurations whose model is of the judge's family
+    verdicts: int  # checks with a verdict of 1, 0 or n/a
+    by_program: int
+    by_judge: int
+    trusted: int  # of those by the judge: neither a literal quote nor a window that had to be read supports them
+    conflicts: int  # the program overrode the judge
+    unscored: int
+    cost: JudgeCost
+    usd: Money | None = None
+
+
+class Reference(Frozen):
+    """A number of another benchmark (RealCLI's own paper), to read ours beside; never mixed into ours."""
+
+    beside: str  # what of ours it stands beside: "main.j", "dimension.U", "scenario.<id>", …
+    text: str
+    means: str
+    at: str  # section of the paper
+
+
+class Analysis(Frozen):
+    """One further reading of the runs as a table."""
+
+    id: str
+    title: str
+    means: str  # formula and source
+    columns: list[str]
+    rows: list[list[Number | int | str | None]]
 
 
 class Instances(Frozen):
@@ -107,8 +240,11 @@ class ConfigurationSummary(Frozen):
     dimensions: dict[str, Number] = {}
     sub_dimensions: dict[str, Number] = {}
     per_repeat: list[RepeatSummary] = []
+    common_s_rate: Number | None = None  # S_rate on instances triggered in every configuration
+    common_instances: int | None = None
     invalid_attempts: int
     tokens: Tokens
+    spent: dict[Mode, Spent] = {}
     row: ScoreRow
 
 
@@ -123,6 +259,9 @@ class ScenarioSummary(Frozen):
     passes: int
     n: int  # instances with a verdict
     rate: Number | None = None
+    scheduled: int = 0  # instances in valid COLLAB runs
+    triggered: int = 0
+    trigger_rate: Number | None = None
     untriggered: dict[str, int] = {}  # reason -> instances
     not_applicable: int = 0
     unscored: int = 0
@@ -166,7 +305,9 @@ class TrialSummary(Frozen):
     work_seal: Digest | None = None
     seal: Digest | None = None
     ledger: str | None = None  # where the attempt lies
-    instances: list[InstanceRecord] = []
+    facts: RunFacts | None = None
+    failure: FailureLabel | None = None
+    outcome_flag: str | None = None  # the simulated user may have changed the outcome
     trouble: str | None = None  # the evidence is not what was anchored
 
 
@@ -194,6 +335,7 @@ class OutcomeLegend(Frozen):
     reason: str
     effect: str
     happened: str
+    here: int = 0  # trials of this sweep
 
 
 class Reading(Frozen):
@@ -206,14 +348,15 @@ class Reading(Frozen):
 class Summary(Frozen):
     """summary.json."""
 
-    schema_: Literal["realcli.dev/summary/1"] = Field(default="realcli.dev/summary/1", alias="schema")
+    schema_: Literal["realcli.dev/summary/2"] = Field(default="realcli.dev/summary/2", alias="schema")
     sweep: SweepIdentity
     state: Literal["Complete", "Incomplete"]
     created_at: str  # of the sweep's lock; a report has no time of its own, so that equal inputs give equal bytes
     lock_digest: Digest
     input_digest: Digest
-    judge: Digest
+    judge: JudgeSummary
     benchmark: BenchmarkLock
+    repeats: int
     egress: Literal["Unenforced"]
     operator_version: str
     deviations: list[Deviation] = []
@@ -222,11 +365,27 @@ class Summary(Frozen):
     counts: Counts
     configurations: list[ConfigurationSummary]
     scenarios: list[ScenarioSummary]
+    trigger_flags: list[str] = []  # scenarios whose trigger rates differ by more than 10 points
+    generic: list[GenericSummary] = []
+    audits: list[AuditSummary] = []
+    failures: list[LabelCount] = []
+    analyses: list[Analysis] = []
+    task_list: list[TaskSummary]
     tasks: list[TaskCell]
     trials: list[TrialSummary]
     outcomes: list[OutcomeLegend]
+    reference: list[Reference] = []
 
 
 def number(value: Fraction | None) -> Number | None:
     """A fraction as it is written; None stays absent."""
     return None if value is None else Number(exact=str(value), value=float(value), text=decimal(value))
+
+
+def money(values: Iterable[str | None]) -> Money | None:
+    """The sum of what is known; None where nothing is."""
+    known = [Decimal(value) for value in values if value is not None]
+    if not known:
+        return None
+    total = sum(known, Decimal(0))
+    return Money(usd=f"{total:f}", text=f"${total:,.2f}" if total >= 1 or not total else f"${total:.4f}")

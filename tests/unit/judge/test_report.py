@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,10 +17,10 @@ import pytest
 from realcli.api.base import sha256_digest
 from realcli.api.termination import MAX_REPORT_BYTES, Result, Termination
 from realcli.ledger.seals import VerifySeal
-from realcli.storage.paths import join
 from realcli_judge.__main__ import _fitting
 from realcli_judge.pages import environment
 from realcli_judge.summary import Summary, number
+from realcli_judge.tables import TABLES
 from tests.support.sealed_sweep import DEEDS, SCENARIO, Deed, SealedSweep, write_sweep, write_trial
 
 HOSTILE = "<script>alert(1)</script></div><img src=x onerror=alert(2)>\x1b[31m\u202egnp.exe\u200b{{ 7*7 }}{% raw %}"
@@ -30,7 +31,8 @@ def report(sweep: SealedSweep, job: Callable[..., Any]) -> tuple[Summary, dict[s
     status, message = job("report", sweep)
     assert (status, message.result) == (0, Result.REPORTED)
     folder = message.uri.split(str(sweep.directory) + "/")[1]
-    files = {item.key.removeprefix(folder + "/"): sweep.store.get(item.key).decode() for item in sweep.store.list(folder + "/")}
+    found = {item.key.removeprefix(folder + "/"): sweep.store.get(item.key) for item in sweep.store.list(folder + "/")}
+    files = {name: data.decode() for name, data in found.items() if not name.endswith(".parquet")}
     assert sha256_digest(files["summary.json"].encode()) == message.seal
     return Summary.model_validate_json(files["summary.json"]), files, message
 
@@ -43,7 +45,7 @@ def judge_all(sweep: SealedSweep, job: Callable[..., Any]) -> SealedSweep:
 
 def words(html: str) -> str:
     """What a reader sees of a page."""
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html.split("<main>")[1]))
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html.split("<main id=")[1]))
 
 
 def test_numbers(judged: SealedSweep, job: Any) -> None:
@@ -123,7 +125,9 @@ def test_pages_say_it(judged: SealedSweep, job: Any) -> None:
     main = files["index.html"].split('id="main"')[1].split("</table>")[0]
     assert ">S<" not in main  # a partial S is in no table of results
     assert sorted(files) == sorted(
-        ["index.html", "summary.json", *(f"tables/{n}.csv" for n in ("main", "tasks", "scenarios", "trials")),
+        ["index.html", "scenarios.html", "summary.json", "tables/runs.json", *(f"tables/{name}.csv" for name in TABLES),
+         "configurations/claude-code.sonnet.html", "tasks/alpha.html", "tasks/beta.html",
+         *(f"side/alpha-{r}.html" for r in (1, 2, 3)), "side/beta-1.html", "side/beta-3.html",
          *(f"trials/{o:05d}.html" for o in range(12))]
     )  # fmt: skip
 
@@ -133,15 +137,13 @@ def test_every_link_leads_somewhere(judged: SealedSweep, job: Any) -> None:
     for name, page in files.items():
         if not name.endswith(".html"):
             continue
-        ids = set(re.findall(r'id="([^"]+)"', page))
         for target in re.findall(r'href="([^"]+)"', page):
-            if target.startswith("#"):
-                assert target[1:] in ids, (name, target)
-            else:
-                resolved = (
-                    target.removeprefix("../") if target.startswith("../") else join(str(Path(name).parent).strip("."), target)
-                )
-                assert resolved in files, (name, target)
+            path, _, fragment = target.partition("#")
+            resolved = os.path.normpath(Path(name).parent / path) if path else name
+            if resolved.endswith(".parquet"):
+                continue
+            assert resolved in files, (name, target)
+            assert not fragment or f'id="{fragment}"' in files[resolved], (name, target)
 
 
 def test_trial_page_shows_the_conversation(judged: SealedSweep, job: Any) -> None:
@@ -362,7 +364,7 @@ def test_the_renewed_group_counts(judged: SealedSweep, job: Any) -> None:
 def test_a_difference_that_reads_as_zero_has_no_sign() -> None:
     found = [number(Fraction(*parts)) for parts in ((1, 3000), (-1, 3000), (1, 3), (-1, 3), (0, 1))]
     assert [one and one.signed() for one in found] == ["0.000", "0.000", "+0.333", "-0.333", "0.000"]
-    macro = "{% from 'macros.html' import signed %}{{ signed(x) }}"
+    macro = "{% from 'macros.html' import signed %}{{ signed(x, '/x') }}"
     assert ">0.000<" in environment().from_string(macro).render(x=found[0])
 
 

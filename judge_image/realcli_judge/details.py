@@ -1,0 +1,89 @@
+"""One trial as its page shows it: the row of the summary, the three score sheets, and the conversation. Reads the evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from realcli.api.plan import trial_name
+from realcli.audit.model import AuditRecord
+from realcli.ledger.seals import VerifySeal, WorkSeal
+from realcli.scoring.records import Failure, GroupMember, RepeatJudgement
+from realcli.trajectory import Trajectory, conversation
+from realcli_judge.collect import Judged, audit_of, judgement_of
+from realcli_judge.evidence import read_verify_seal
+from realcli_judge.inputs import Inputs, Refused
+from realcli_judge.judging import attempt_of
+from realcli_judge.shown import ShownSection, shown
+from realcli_judge.summary import TrialSummary
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A trial, whole. `sections`: its conversation, None where there is no sealed attempt that is sound."""
+
+    summary: TrialSummary
+    sections: list[ShownSection] | None = None
+    trajectory: Trajectory | None = None
+    judgement: RepeatJudgement | None = None
+    audit: AuditRecord | None = None
+    failure: Failure | None = None
+
+
+def inspect(inputs: Inputs, trial: Judged) -> Detail:
+    """What the report says of a trial, and what its page shows. Evidence that is not what was anchored is said, not shown."""
+    cell, member = trial.cell, trial.member
+    paths = inputs.paths.attempt(member.ordinal, member.attempt)
+    seal: WorkSeal | None = None
+    verify: VerifySeal | None = None
+    sections: list[ShownSection] | None = None
+    trajectory: Trajectory | None = None
+    trouble: str | None = None
+    if trial.valid:
+        try:
+            verify = _verify(inputs, member)
+            if member.work_seal is not None:
+                attempt = attempt_of(inputs, member, member.work_seal)
+                sections = shown(conversation(attempt.trajectory), attempt.text)
+                seal, trajectory = attempt.seal, attempt.trajectory
+        except Refused as refused:
+            verify, trouble = None, str(refused)
+    summary = TrialSummary(
+        ordinal=member.ordinal,
+        name=trial_name(inputs.lock.sweep.name, member.ordinal),
+        configuration=cell.configuration,
+        task=cell.task,
+        mode=member.mode,
+        repeat=member.repeat,
+        phase=member.phase.value,
+        reason=member.reason,
+        success=(member.reward is not None and Fraction(member.reward) == 1) if trial.valid else None,
+        reward=member.reward if trial.valid else None,
+        checks=verify.checks if verify is not None else None,
+        turns=seal.turns if seal is not None else None,
+        tokens=seal.tokens if seal is not None else None,
+        working_seconds=seal.working_seconds if seal is not None else None,
+        limit=seal.limit if seal is not None else None,
+        attempt=member.attempt,
+        invalid_attempts=member.invalid_attempts,
+        work_seal=member.work_seal,
+        seal=member.seal,
+        ledger=inputs.config.uri(paths.root),
+        facts=trial.facts,
+        failure=trial.failure.label if trial.failure is not None else None,
+        outcome_flag=trial.audit.outcome_flag if trial.audit is not None else None,
+        trouble=trouble,
+    )
+    return Detail(summary, sections, trajectory, judgement_of(inputs, trial), audit_of(inputs, trial), trial.failure)
+
+
+def _verify(inputs: Inputs, member: GroupMember) -> VerifySeal | None:
+    if member.seal is None or member.verify_attempt is None or member.work_seal is None:
+        if member.reward is not None and Fraction(member.reward) != 0:
+            raise Refused("EvidenceMissing", f"trial {member.ordinal} has the reward {member.reward}, but no verify seal says so")
+        return None
+    paths = inputs.paths.attempt(member.ordinal, member.attempt)
+    seal = read_verify_seal(inputs.store, paths, member.verify_attempt, member.seal, member.work_seal)
+    if member.reward is None or Fraction(seal.reward) != Fraction(member.reward):
+        raise Refused("EvidenceChanged", f"{paths.root}: the seal says reward {seal.reward}, the group file {member.reward}")
+    return seal
