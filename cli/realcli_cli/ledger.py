@@ -20,7 +20,7 @@ from realcli_cli.ledger_recover import recover as copy_spool
 from realcli_cli.ledger_show import Printer
 from realcli_cli.ledger_tail import Tail
 from realcli_cli.main import UserError
-from realcli_cli.places import Place, is_address, object_in_cluster, place_of_uri
+from realcli_cli.places import Place, is_address, object_in_cluster, place_of_status, place_of_uri
 
 app = typer.Typer(no_args_is_help=True, help="Check and read the ledgers of trials.")
 
@@ -180,8 +180,4 @@ def _place(what: str, endpoint: str | None, namespace: str | None) -> Place:
     if is_address(what):
         return place_of_uri(what, endpoint)
     status = object_in_cluster("trials", what, namespace).get("status") or {}
-    uri = status.get("ledgerURI")
-    if not uri:
-        raise UserError(f"trial {what} has no ledger yet (phase {status.get('phase', 'Pending')})")
-    uri = str(uri).removesuffix("/ledger")  # the attempt: its seal lies beside
-    return place_of_uri(uri, endpoint)._replace(anchor=status.get("workSealDigest"), verdict_anchor=status.get("sealDigest"))
+    return place_of_status(what, status, endpoint)

@@ -37,6 +37,17 @@ def place_of_uri(uri: str, endpoint: str | None) -> Place:
     return Place(store, key, uri)
 
 
+def place_of_status(trial: str, status: dict[str, Any], endpoint: str | None) -> Place:
+    """The attempt that a Trial's status names, with its anchors."""
+    uri = status.get("ledgerURI")
+    if not uri:
+        raise UserError(f"trial {trial} has no ledger yet (phase {status.get('phase', 'Pending')})")
+    uri = str(uri).removesuffix("/ledger")  # the attempt: its seal lies beside
+    return place_of_uri(uri, endpoint)._replace(
+        shown=uri, anchor=status.get("workSealDigest"), verdict_anchor=status.get("sealDigest")
+    )
+
+
 def is_address(text: str) -> bool:
     """True for a directory or an address, False for the name of an object in the cluster."""
     return "://" in text or "/" in text or Path(text).is_dir()

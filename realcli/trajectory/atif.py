@@ -55,7 +55,8 @@ class Sealed(Frozen):
 
     work_seal: str | None = None  # digest
     reason: str | None = None  # how the trial ended, as its last seal says
-    reward: str | None = None  # decimal, as sealed
+    valid: bool | None = None  # whether it counts
+    reward: str | None = None  # decimal, as sealed; None: there is none, which is not 0
     model_id: str | None = None  # the configuration's
     effort: str | None = None
 
@@ -254,7 +255,7 @@ def _about(trajectory: Trajectory, sealed: Sealed, not_sent: list[JsonValue]) ->
     if opened is not None:
         about |= opened.dump()
     about |= {"workEnd": end.reason} if end is not None else {}
-    kept = {"workSeal": sealed.work_seal, "reason": sealed.reason, "reward": sealed.reward}
+    kept = {"workSeal": sealed.work_seal, "reason": sealed.reason, "valid": sealed.valid, "reward": sealed.reward}
     about |= {name: value for name, value in kept.items() if value is not None}
     return about | ({"notSent": not_sent} if not_sent else {})
 

@@ -1,0 +1,1 @@
+"""Sealed evidence in the formats of others. Pure."""
