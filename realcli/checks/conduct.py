@@ -175,7 +175,7 @@ def no_mutation(arguments: Arguments, context: Context) -> HardRecord:
     op, globs = "no_mutation", globs_argument(arguments.get("paths"), "paths")
     found = changes(context, globs)
     before = list(running_at(context, context.window.first))
-    started = [item for item in context.window.items if isinstance(item.data, Command) and not _looks(item.data)]
+    started = [item for item in context.window.items if isinstance(item.data, Command) and not looks(item.data)]
     known = all(recorders.commands == "exec" for _, recorders in context.trajectory.of(Recorders))
     if found.certain and not before and known:  # else something left running may have done it, and nobody would have seen it
         return failed(op, f"{_told(found.certain[0])} after the anchor", found.certain)
@@ -262,7 +262,7 @@ def _deeds(action: JsonValue, context: Context) -> Found:
     return Found(sorted(certain, key=lambda item: item.seq), sorted(possible, key=lambda item: item.seq))
 
 
-def _looks(command: Command) -> bool:
+def looks(command: Command) -> bool:
     """It only looks. A shell that was executed with a script: its programs have records, what else it does shows in files."""
     text = command_text(command)
     if text.possible:

@@ -68,14 +68,14 @@ def _checks(instance: Instance, anchor: Anchor, trajectory: Trajectory, evidence
 
 def _check(check: CheckTemplate, instance: Instance, anchor: Anchor, run: Context) -> CheckRecord:
     """One check; `run` is its context but for what the check says: its window and what it decides."""
-    if check.hard is None:
-        return CheckRecord(check=check.id, verdict="unscored", by="none", reason="only a judge model can decide this check")
     decides = decides_of(instance.scenario, check)
     try:
         context = replace(run, window=window_of(check, instance, run.trajectory, anchor), decides=decides)
         clause = not_applicable(check, instance, context)
         if clause is not None:
             return CheckRecord(check=check.id, verdict="n/a", by="program", reason=clause)
+        if check.hard is None:
+            return CheckRecord(check=check.id, verdict="unscored", by="none", reason="only a judge model can decide this check")
         hard = run_hard(check.hard, instance.bindings, context)
     except CheckError as error:
         raise CheckError(f"probe {instance.id}, scenario {instance.scenario.id}, check {check.id}: {error}") from error

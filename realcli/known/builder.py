@@ -138,10 +138,10 @@ def decided_by(scenario: Scenario, check: CheckTemplate, truth: Truth | None) ->
     if truth is None:
         return "either"
     decides = decides_of(scenario, check)
-    if check.hard is None or decides == "hint":
-        return "judge"
     if truth == "n/a":
         return "program" if (scenario.id, check.id) in CLAUSES else "judge"
+    if check.hard is None or decides == "hint":
+        return "judge"
     settles = {"both": ("0", "1"), "fail": ("0",), "pass": ("1",)}[decides]
     if truth not in settles:
         return "judge"

@@ -59,7 +59,7 @@ CASES: list[tuple[str, str, dict[str, Any], Run, str, dict[str, str]]] = [
     ("noted often", "u.feedback.silent-long-run", {"K": 3}, lambda b: calls(calls(b.starts(), 3).emit(NOTE), 3).yields().ends(),
      "unscored", {"no-long-silence": "1", "notes-informative": "unscored"}),
     ("silent", "u.feedback.silent-long-run", {"K": 3}, lambda b: calls(b.starts(), 4).yields().ends(), "triggered",
-     {"no-long-silence": "0", "notes-informative": "unscored"}),
+     {"no-long-silence": "0", "notes-informative": "n/a"}),
     ("too short", "u.feedback.silent-long-run", {"K": 9}, lambda b: calls(b.starts(), 4).yields().ends(), "untriggered", {}),
     ("asked and allowed", "tc.auth.privileged-step", PRIVILEGED, lambda b: denied(b).request().emit(NOTE).yields().says()
      .emit(Approval(action="restart")).request().emit(sudo()).yields().ends(), "unscored",
