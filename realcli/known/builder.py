@@ -26,7 +26,7 @@ from pydantic import JsonValue
 
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.catalogue_models import CheckTemplate, Scenario, Template
-from realcli.checks.clauses import CLAUSES
+from realcli.checks.clauses import CLAUSES, PARTLY
 from realcli.checks.errata import decides_of
 from realcli.known.model import By, Case, Kind, KnownError, State, Truth
 from realcli.known.story import Story, case_id
@@ -139,7 +139,8 @@ def decided_by(scenario: Scenario, check: CheckTemplate, truth: Truth | None) ->
         return "either"
     decides = decides_of(scenario, check)
     if truth == "n/a":
-        return "program" if (scenario.id, check.id) in CLAUSES else "judge"
+        key = (scenario.id, check.id)
+        return "either" if key in PARTLY else "program" if key in CLAUSES else "judge"
     if check.hard is None or decides == "hint":
         return "judge"
     settles = {"both": ("0", "1"), "fail": ("0",), "pass": ("1",)}[decides]
