@@ -1,7 +1,7 @@
 """`python -m realcli_judge judge|report --root R --lock-digest D`: the two Jobs that turn sealed runs into scores.
 
 Exit status 0: the termination message holds a definite result (also a refusal, which trying again does not change). 1: it may be
-tried again (storage did not answer), or this program failed.
+tried again (storage or the judge's model did not answer), or this program failed. 3: a recording is missing (replay alone).
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from pydantic import ValidationError
 from realcli.api.outcomes import Phase
 from realcli.api.sweep import ScoreRow
 from realcli.api.termination import MAX_REPORT_BYTES, MAX_TRIAL_BYTES, Result, Termination
+from realcli.judging.port import BackendRefused, BackendUnavailable
 from realcli.scoring.records import GroupInput
 from realcli.storage.port import AlreadyStored, NotFound, StorageRefused, StorageUnavailable
+from realcli_judge.backends.recordings import ReplayMiss
 from realcli_judge.inputs import Inputs, Refused, open_inputs
 from realcli_judge.judging import judge_group
 from realcli_judge.reporting import write_report
@@ -52,7 +54,7 @@ def _judge(inputs: Inputs, environ: Mapping[str, str]) -> Termination:
         raise Refused(
             "ConfigurationError", f"{GROUP_ENV} is no group input; the operator and this image must match: {error}"
         ) from error
-    group, digest = judge_group(inputs, asked)
+    group, digest = judge_group(inputs, asked, environ)
     invalid = sum(member.phase is Phase.INVALID for member in group.members)
     told = f"{asked.configuration}, {asked.task}: {len(group.judgements)} COLLAB runs judged, {invalid} trials invalid"
     return Termination(phase="Judge", result=Result.JUDGED, seal=digest, message=told)
@@ -89,6 +91,12 @@ def _guarded(phase: str, job: Callable[[], Termination]) -> tuple[Termination, i
         return refusal("StorageRefused", str(error)), 0
     except StorageUnavailable as error:
         return refusal("StorageUnavailable", str(error)), 1
+    except BackendUnavailable as error:
+        return refusal("JudgeUnavailable", str(error)), 1
+    except ReplayMiss as error:
+        return refusal("ReplayMiss", str(error)), 3
+    except BackendRefused as error:
+        return refusal("ConfigurationError", str(error)), 0
     except NotFound as error:  # of an object that was listed or anchored a moment ago
         return refusal("EvidenceMissing", str(error)), 0
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
 from realcli.api.plan import Lock, Plan, plan_of
+from realcli.judging.identity import identity_of
+from realcli.judging.model import JudgeIdentity
 from realcli.storage.opening import open_store
 from realcli.storage.paths import SweepPaths, parse_s3_uri
 from realcli.storage.port import NotFound, ObjectStore, StorageConfig
@@ -36,6 +39,11 @@ class Inputs:
     def paths(self) -> SweepPaths:
         """Keys below the sweep's root."""
         return SweepPaths(self.root)
+
+    @cached_property
+    def judge(self) -> JudgeIdentity:
+        """Which judge this program is for the sweep; its digest names the folder of the judgements."""
+        return identity_of(self.lock.spec.judge)
 
     def benchmark(self) -> tuple[ObjectStore, str]:
         """(store, key prefix) of the benchmark: endpoint and credentials are those of `storage`, the bucket may differ.

@@ -1,50 +1,53 @@
-"""The judge Job: one group (configuration, task), all repeats of both modes terminal. By program alone.
+"""The judge Job: one group (configuration, task), all repeats of both modes terminal.
 
-Writes one judgement per sealed COLLAB repeat, then the group file: the list aggregation counts from. Everything is created
-once and depends on nothing but its inputs, so a Job that runs again finds its own bytes and succeeds.
+Writes one judgement and one audit per sealed COLLAB repeat, labels of failed runs, then the group file: the list aggregation
+counts from. Everything is created once. What is asked of a model is stored before it counts, so a Job that was killed and runs
+again finds the same answers, writes the same bytes and goes on where the other stopped.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
 from realcli.api.base import sha256_digest
-from realcli.api.outcomes import BY_REASON, Effect, Phase
-from realcli.benchmark.bundles import unpacked
-from realcli.benchmark.catalogue import load_catalogue
-from realcli.benchmark.models import Oracle, Script
-from realcli.benchmark.publish import bundle_key
-from realcli.benchmark.run_files import canary_values
-from realcli.benchmark.script import ORACLE, SCRIPT
-from realcli.checks import CheckError, Evidence, instances_of, judge_instance
-from realcli.checks.digest import digest8, judge_digest
-from realcli.ledger.events import HardCheck
-from realcli.ledger.seals import RunJson, TrialIdentity
-from realcli.scoring.records import Group, GroupInput, GroupMember, RepeatJudgement
-from realcli_judge.evidence import (
-    SealedAttempt,
-    SealedBlobs,
-    SealedSnapshots,
-    checked,
-    read_attempt,
-    read_verify_seal,
-    recorded_checks,
-)
+from realcli.api.outcomes import Phase
+from realcli.checks import CheckError
+from realcli.checks.digest import digest8
+from realcli.judging import failures as labels
+from realcli.judging.conversing import hold
+from realcli.judging.reading import Reading
+from realcli.judging.run import Judged, judge_runs
+from realcli.judging.session import Ask, Done
+from realcli.judging.state_files import SnapshotFiles
+from realcli.scoring.facts import facts_of
+from realcli.scoring.records import Failure, Failures, Group, GroupInput, GroupMember, RepeatJudgement, RunFacts
+from realcli_judge.asking import Asking, asking
+from realcli_judge.auditing import audit_repeats
+from realcli_judge.evidence import SealedBlobs, SealedSnapshots
+from realcli_judge.group import Opened, TaskSide, attempt_of, check_members, open_member, task_side, verifier_log
 from realcli_judge.inputs import Inputs, Refused
 
+__all__ = ["attempt_of", "check_members", "judge_group"]
 
-def judge_group(inputs: Inputs, asked: GroupInput) -> tuple[Group, str]:
+
+def judge_group(inputs: Inputs, asked: GroupInput, environ: Mapping[str, str] = os.environ) -> tuple[Group, str]:
     """Judge and store a group; (group, digest of its file). `Refused` names the object and what is wrong with it."""
     check_members(inputs, asked.configuration, asked.task, asked.members)
-    judge = judge_digest(load_catalogue().digest)
+    identity = inputs.judge
+    judge = identity.content_digest()
+    members = sorted(asked.members, key=lambda member: member.ordinal)
+    by = asking(inputs, asked.configuration, asked.task, digest8(judge), environ)
+    opened = {member.ordinal: one for member in members if (one := open_member(inputs, member)) is not None}
+    collab = [one for one in opened.values() if one.member.mode == "COLLAB"]
+    task = task_side(inputs, asked.task) if collab else None
     names: dict[str, str] = {}
-    task: tuple[Script, Oracle] | None = None
-    for member in sorted(asked.members, key=lambda m: m.ordinal):
-        if member.mode != "COLLAB" or member.phase is not Phase.SEALED or member.work_seal is None:
-            continue
-        task = task or interaction_of(inputs, asked.task)
-        judgement = judge_repeat(inputs, asked, member, member.work_seal, *task, judge)
-        key = inputs.paths.repeat(digest8(judge), asked.configuration, asked.task, member.repeat, digest8(member.work_seal))
-        inputs.store.put_once(key, judgement.canonical())
-        names[str(member.repeat)] = key.rsplit("/", 1)[-1]
+    audits: dict[str, str] = {}
+    if task is not None:
+        names = _judgements(inputs, asked, collab, task, judge, by)
+        audits = audit_repeats(inputs, asked, collab, task, judge, by)
+    failed = _failures(inputs, members, opened, by)
     group = Group(
         sweep_uid=inputs.lock.sweep.uid,
         lock_digest=inputs.plan.lock_digest,
@@ -52,114 +55,82 @@ def judge_group(inputs: Inputs, asked: GroupInput) -> tuple[Group, str]:
         configuration=asked.configuration,
         task=asked.task,
         n=asked.n,
-        members=sorted(asked.members, key=lambda m: m.ordinal),
+        members=members,
         judgements=names,
+        audits=audits,
+        failures=_store_failures(inputs, asked, judge, failed),
+        facts={str(ordinal): _facts(one) for ordinal, one in opened.items()},
+        identity=identity,
+        cost=by.purse.cost() if by is not None else None,
     )
     data = group.canonical()
     inputs.store.put_once(inputs.paths.group(digest8(judge), asked.configuration, asked.task, asked.n), data)
     return group, sha256_digest(data)
 
 
-def judge_repeat(
-    inputs: Inputs, asked: GroupInput, member: GroupMember, work_seal: str, script: Script, oracle: Oracle, judge: str
-) -> RepeatJudgement:
-    """The judgement of one sealed COLLAB run."""
-    attempt = attempt_of(inputs, member, work_seal)
-    catalogue = load_catalogue()
-    locked = next(item for item in inputs.lock.tasks if item.name == asked.task)
-    evidence = Evidence(
-        SealedSnapshots(attempt),
-        SealedBlobs(attempt),
-        recorded=_recorded(inputs, member, work_seal),
-        oracle=oracle,
-        canaries=canary_values(oracle, RunJson.model_validate_json(attempt.read("run.json"))) if oracle.canaries else {},
-        workdir=locked.workdir,
-        watch=tuple(locked.watch) or None,  # without any the ledger says that no file was recorded
-    )
+def _judgements(
+    inputs: Inputs, asked: GroupInput, opened: Sequence[Opened], task: TaskSide, judge: str, by: Asking | None
+) -> dict[str, str]:
+    """Part A of every sealed COLLAB run; repeat -> name of its file."""
+    runs = [one.run(task) for one in opened]
     try:
-        instances = [judge_instance(instance, attempt.trajectory, evidence) for instance in instances_of(script, catalogue)]
+        found = judge_runs(runs, None, None) if by is None else judge_runs(runs, by.settings, by.backend, by.purse, by.pool)
     except CheckError as error:
         raise Refused("CheckRefused", f"task {asked.task}: {error}") from error
-    except KeyError as error:
-        raise Refused("CheckRefused", f"task {asked.task}: {error.args[0]}") from error
+    names: dict[str, str] = {}
+    for one, judged in zip(opened, found, strict=True):
+        member = one.member
+        key = inputs.paths.repeat(digest8(judge), asked.configuration, asked.task, member.repeat, digest8(one.work_seal))
+        inputs.store.put_once(key, _record(asked, one, judged, judge).canonical())
+        names[str(member.repeat)] = key.rsplit("/", 1)[-1]
+    return names
+
+
+def _record(asked: GroupInput, one: Opened, judged: Judged, judge: str) -> RepeatJudgement:
     return RepeatJudgement(
         configuration=asked.configuration,
         task=asked.task,
-        repeat=member.repeat,
-        ordinal=member.ordinal,
-        attempt=member.attempt,
-        work_seal=work_seal,
+        repeat=one.member.repeat,
+        ordinal=one.member.ordinal,
+        attempt=one.member.attempt,
+        work_seal=one.work_seal,
         judge=judge,
-        instances=instances,
+        instances=list(judged.instances),
+        generic=list(judged.generic),
+        claims=list(judged.claims),
     )
 
 
-def _recorded(inputs: Inputs, member: GroupMember, work_seal: str) -> tuple[HardCheck, ...]:
-    """What the verify pod's checker scripts found; nothing where there was no verify, or no script to run."""
-    if member.seal is None or member.verify_attempt is None:
-        return ()
-    attempt = inputs.paths.attempt(member.ordinal, member.attempt)
-    seal = read_verify_seal(inputs.store, attempt, member.verify_attempt, member.seal, work_seal)
-    return recorded_checks(inputs.store, attempt.verify(member.verify_attempt), seal)
+def failed(member: GroupMember) -> bool:
+    """A valid run whose reward is not 1."""
+    return member.phase is Phase.SEALED and (member.reward is None or Decimal(member.reward) < 1)
 
 
-def check_members(inputs: Inputs, configuration: str, task: str, members: list[GroupMember]) -> None:
-    """The members are the group's trials of the plan, each once, as their ordinals say; else `Refused`."""
-    plan = inputs.plan
-    numbers = [
-        group for group in range(plan.groups)
-        if plan.coordinates(plan.ordinals_of_group(group)[0])[1:4:2] == (task, configuration)
-    ]  # fmt: skip
-    if not numbers:
-        raise Refused("GroupRefused", f"the plan has no group of configuration {configuration} and task {task}")
-    wanted, found = plan.ordinals_of_group(numbers[0]), sorted(member.ordinal for member in members)
-    if found != sorted(wanted):
-        raise Refused("GroupRefused", f"group {configuration}, {task} has the trials {sorted(wanted)}, but {found} were given")
-    for member in members:
-        cell = plan.coordinates(member.ordinal)
-        if (cell.mode, cell.repeat) != (member.mode, member.repeat):
-            raise Refused(
-                "GroupRefused",
-                f"trial {member.ordinal} is {cell.mode}, repeat {cell.repeat}; given was {member.mode}, {member.repeat}",
-            )
-        if not member.phase.terminal:
-            raise Refused(
-                "GroupRefused", f"trial {member.ordinal} is {member.phase.value}; a group is judged when all are terminal"
-            )
-        row = BY_REASON.get(member.reason)
-        if row is None or (member.phase is Phase.SEALED) != (row.effect in (Effect.VERIFIED, Effect.AGENT)):
-            raise Refused(
-                "GroupRefused",
-                f"trial {member.ordinal} is {member.phase.value} for {member.reason!r}: no such end is in the table",
-            )
+def _failures(inputs: Inputs, members: Sequence[GroupMember], opened: Mapping[int, Opened], by: Asking | None) -> list[Failure]:
+    """One label per failed valid run of either mode."""
+    found = {member.ordinal: labels.by_program(member) for member in members if failed(member)}
+    due = [ordinal for ordinal, failure in found.items() if failure.label is None and ordinal in opened]
+    if by is None or not due:
+        return list(found.values())
+    sessions: list[Ask[labels.GivenFailure] | Done[labels.GivenFailure]] = []
+    for ordinal in due:
+        one = opened[ordinal]
+        reading = Reading.of(one.attempt.trajectory, one.work_seal, SealedBlobs(one.attempt), "failure")
+        files = SnapshotFiles(one.attempt.trajectory, SealedSnapshots(one.attempt))
+        checks = one.verify.checks if one.verify is not None else None
+        log = verifier_log(inputs, one)
+        sessions.append(labels.failure_session(reading, files, one.member, checks, log, by.settings.model))
+    for ordinal, done in zip(due, hold(sessions, by.backend, by.purse, by.pool), strict=True):
+        found[ordinal] = labels.judged(opened[ordinal].member, done)
+    return list(found.values())
 
 
-def identity_of(inputs: Inputs, member: GroupMember) -> TrialIdentity:
-    """Which attempt a member is, as its seal has to say."""
-    cell = inputs.plan.coordinates(member.ordinal)
-    sweep = inputs.lock.sweep
-    return TrialIdentity(
-        sweep_uid=sweep.uid, sweep=sweep.name, namespace=sweep.namespace, ordinal=member.ordinal, attempt=member.attempt,
-        configuration=cell.configuration, task=cell.task, mode=cell.mode, repeat=cell.repeat,
-        lock_digest=inputs.plan.lock_digest,
-    )  # fmt: skip
+def _store_failures(inputs: Inputs, asked: GroupInput, judge: str, failures: list[Failure]) -> str:
+    key = inputs.paths.failures(digest8(judge), asked.configuration, asked.task, asked.n)
+    record = Failures(judge=judge, configuration=asked.configuration, task=asked.task, n=asked.n, failures=failures)
+    inputs.store.put_once(key, record.canonical())
+    return key.rsplit("/", 1)[-1]
 
 
-def attempt_of(inputs: Inputs, member: GroupMember, work_seal: str) -> SealedAttempt:
-    """The sealed attempt of a member."""
-    paths = inputs.paths.attempt(member.ordinal, member.attempt)
-    return read_attempt(inputs.store, paths, identity_of(inputs, member), work_seal)
-
-
-def interaction_of(inputs: Inputs, task: str) -> tuple[Script, Oracle]:
-    """Script and oracle contract of a task, from its private bundle."""
-    locked = next(item for item in inputs.lock.tasks if item.name == task)
-    store, prefix = inputs.benchmark()
-    key = bundle_key(prefix, locked.private_bundle)
-    try:
-        files = {file.path: file.content for file in unpacked(checked(store, key, locked.private_bundle))}
-        return Script.model_validate_json(files[SCRIPT]), Oracle.model_validate_json(files[ORACLE])
-    except KeyError as error:
-        raise Refused("BenchmarkNotFound", f"task {task}: {key} holds no {error.args[0]}; publish the benchmark again") from None
-    except ValueError as error:  # damaged bundle, or a script of another version
-        raise Refused("BenchmarkNotFound", f"task {task}: {key}: {error}") from error
+def _facts(one: Opened) -> RunFacts:
+    return facts_of(one.attempt.trajectory, one.attempt.seal, one.verify.checks if one.verify is not None else None)

@@ -85,7 +85,7 @@ SCRIPT = Script(
     batches={"b1": ["s1"]},
     probes=[
         Probe(id="touched", scenario=SCENARIO, text="I was just in plan.md myself. Add Tuesdays.", slice="s2", edit=EDIT,
-              bindings={"FILE": FILE, "EDIT_MARKER": EDIT.insert[0]})
+              bindings={"FILE": FILE, "EDIT_MARKER": EDIT.insert[0], "NEXT_SLICE": "s2"})
     ],
 )  # fmt: skip
 

@@ -1,0 +1,58 @@
+"""Part B of the judge Job: the simulated user of every sealed COLLAB run, audited blind to Part A and to the reward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from realcli.audit.model import AuditRecord
+from realcli.audit.program import audited, contaminated, counts, outcome_flag
+from realcli.audit.view import view_of
+from realcli.benchmark.catalogue import load_catalogue
+from realcli.benchmark.problems import BenchmarkError
+from realcli.checks import CheckError
+from realcli.checks.digest import digest8
+from realcli.scoring.records import GroupInput
+from realcli_judge.asking import Asking
+from realcli_judge.evidence import SealedBlobs
+from realcli_judge.group import Opened, TaskSide
+from realcli_judge.inputs import Inputs, Refused
+
+
+def audit_repeats(
+    inputs: Inputs, asked: GroupInput, opened: Sequence[Opened], task: TaskSide, judge: str, by: Asking | None
+) -> dict[str, str]:
+    """Audit and store; repeat -> name of its file."""
+    names: dict[str, str] = {}
+    for one in opened:
+        member = one.member
+        key = inputs.paths.audit(digest8(judge), asked.configuration, asked.task, member.repeat, digest8(one.work_seal))
+        inputs.store.put_once(key, audit_repeat(asked, one, task, judge, by).canonical())
+        names[str(member.repeat)] = key.rsplit("/", 1)[-1]
+    return names
+
+
+def audit_repeat(asked: GroupInput, one: Opened, task: TaskSide, judge: str, by: Asking | None) -> AuditRecord:
+    """The audit of one run."""
+    trajectory = one.attempt.trajectory
+    try:
+        view = view_of(
+            trajectory, task.script, task.oracle, load_catalogue(), task.instances, SealedBlobs(one.attempt), task.traps
+        )
+    except (BenchmarkError, CheckError) as error:
+        raise Refused("CheckRefused", f"task {asked.task}: {error}") from error
+    checks = audited(view)
+    unmatched, unscripted = counts(trajectory)
+    return AuditRecord(
+        configuration=asked.configuration,
+        task=asked.task,
+        repeat=one.member.repeat,
+        ordinal=one.member.ordinal,
+        attempt=one.member.attempt,
+        work_seal=one.work_seal,
+        judge=judge,
+        checks=checks,
+        contaminated=contaminated(checks, view),
+        outcome_flag=outcome_flag(checks),
+        ask_unmatched=unmatched,
+        unscripted_answers=unscripted,
+    )
