@@ -69,8 +69,14 @@ class ConfigurationScores:
     instances: InstanceCounts
     valid: Mapping[Mode, int]
     invalid: Mapping[Mode, int]
-    partial: bool  # a mean leaves out a repeat that has no value, or a sub-dimension had no instance
+    partial: bool  # S of a repeat is missing, or a sub-dimension had no instance: S does not rest on the whole tree
     headline_s: bool  # False: S_rate is the headline, S is marked `development`
+
+    @property
+    def partial_means(self) -> bool:
+        """`partial`, or a mean leaves a repeat out: R_exec, R_collab, S or J of it is not defined (measuring.md 4.1)."""
+        cells = ((one.r_exec, one.r_collab, one.collaboration.s, one.j) for one in self.repeats.values())
+        return self.partial or any(None in row for row in cells)
 
     @property
     def delta_r(self) -> Fraction | None:
@@ -136,7 +142,7 @@ def configuration_scores(
         instances=instance_counts(found),
         valid={mode: sum(run.valid and run.mode == mode for run in found) for mode in _MODES},
         invalid={mode: sum(not run.valid and run.mode == mode for run in found) for mode in _MODES},
-        partial=any(part.partial for part in parts) or not parts or _uneven(repeats.values()),
+        partial=any(part.partial for part in parts) or not parts,
         headline_s=headline_is_s(counts.n for part in parts for counts in part.counts.values()),
     )
 
@@ -176,15 +182,6 @@ def _check(configuration: str, runs: Sequence[Run]) -> None:
 
 def _rate(valid: Sequence[Run], mode: Mode) -> Fraction | None:
     return mean(int(run.success) for run in valid if run.mode == mode)
-
-
-def _uneven(repeats: Iterable[RepeatScores]) -> bool:
-    """R of one mode is defined in some repeats and not in others; a mode that was never run leaves nothing out."""
-    found = list(repeats)
-    for rates in ([one.r_exec for one in found], [one.r_collab for one in found]):
-        if None in rates and any(rate is not None for rate in rates):
-            return True
-    return False
 
 
 def _bounds(groups: Iterable[Sequence[Run]], mode: Mode) -> tuple[Fraction, Fraction] | None:

@@ -109,8 +109,8 @@ class Failure(Frozen):
     ordinal: int
     mode: Mode
     repeat: int
-    label: FailureLabel | None  # None: unscored
     by: Literal["program", "judge", "none"]
+    label: FailureLabel | None = None  # None: unscored
     reason: str = ""
     quote: str | None = None
     exchanges: list[Hex64] = []

@@ -96,12 +96,12 @@ def test_nothing_defined_is_null() -> None:
 
 
 def test_partial_if_a_repeat_has_no_rate() -> None:
-    """A mean that leaves a repeat out says so; a mode that was never run leaves nothing out."""
+    """A mean that leaves a repeat out says so, a mode that was never run too: dR and dJ do not exist."""
     cell = {"configuration": "c", "task": "t", "valid": True, "reward": 1, "scenarios": {"q": [1]}}
     collab = [{**cell, "mode": "COLLAB", "repeat": repeat} for repeat in (1, 2)]
     alone = {**cell, "mode": "EXEC", "repeat": 1, "scenarios": {}}
     tree = {"U": {"u": ["q"]}}
-    assert scored({"tree": tree, "runs": collab})["partial"] is False
+    assert scored({"tree": tree, "runs": collab})["partial"] is True
     assert scored({"tree": tree, "runs": [*collab, alone]})["partial"] is True
     assert scored({"tree": tree, "runs": [*collab, alone, {**alone, "repeat": 2}]})["partial"] is False
 
