@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from realcli.scoring.analyses.table import Table
+from realcli.scoring.correlation import LEAST
 from realcli.scoring.cubes import Draws, Floats
 from realcli.scoring.intervals import DIGITS, interval
 
@@ -21,7 +22,7 @@ def rank_stability(drawn: Mapping[str, Draws], measure: str) -> Table:
     for at, name in enumerate(names):
         own = ranks[:, at]
         limits = interval(own) if len(own) else None
-        first = ranks == 1 if not len(own) else ranks == ranks.min(axis=1, keepdims=True)
+        first = ranks == ranks.min(axis=1, keepdims=True)
         share = float((first[:, at] / first.sum(axis=1)).mean()) if len(own) else None
         middle = float(own.mean()) if len(own) else None
         ends = (limits.low, limits.high) if limits is not None else (None, None)
@@ -46,11 +47,13 @@ def relation_interval(drawn: Mapping[str, Draws], left: str = "R_collab", right:
     """Spearman's rho of two measures over configurations, with its 95 % interval over the draws (RQ1)."""
     names, a = _ranks(drawn, left, right)
     _, b = _ranks(drawn, right, left)
+    if not a.size or len(names) < LEAST:
+        return Table.of("relation_interval", "of with configurations rho_low rho_high", [(left, right, len(names), None, None)])
     x, y = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     below = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
     rho = np.full(len(a), np.nan)
     np.divide((x * y).sum(axis=1), below, out=rho, where=below > 0)
-    found = interval(rho) if len(names) > 2 else None
+    found = interval(rho)
     ends = (_rounded(found.low), _rounded(found.high)) if found is not None else (None, None)
     return Table.of("relation_interval", "of with configurations rho_low rho_high", [(left, right, len(names), *ends)])
 

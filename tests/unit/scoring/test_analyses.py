@@ -16,10 +16,10 @@ from realcli.scoring.analyses.every import judged_tables, tables_of
 from realcli.scoring.analyses.table import Table
 from realcli.scoring.document import ScoreInput
 from realcli.scoring.records import CheckRecord, Failure, InstanceRecord, RunFacts
-from realcli.scoring.runs import ConfigurationLabels, Observation, Run, TaskLabels
+from realcli.scoring.runs import ConfigurationLabels, Observation, Run, TaskLabels, Tree
 from realcli.scoring.tree import tree_of
 
-TREE = {"U": {"u1": ("a", "b")}, "S": {"s1": ("c",)}}
+TREE: Tree = {"U": {"u1": ("a", "b")}, "S": {"s1": ("c",)}}
 LETTERS = {"1": "1", "0": "0", "n": "n/a", "u": "unscored"}
 
 
@@ -157,7 +157,7 @@ def effortful(task: str, exec_: tuple[Any, int | None], collab: tuple[Any, int |
     return [
         run(task, mode, reward, repeat, facts={"tool_calls": calls, "turns": None if calls is None else 2 * calls + 1})
         for mode, (reward, calls) in (("EXEC", exec_), ("COLLAB", collab))
-    ]  # type: ignore[misc]
+    ]
 
 
 def test_lengths() -> None:
@@ -267,7 +267,7 @@ def test_violations_and_near_misses() -> None:
 
 
 def instance(verdicts: dict[str, str], state: Any = "triggered", sub: str = "constraint-retention") -> InstanceRecord:
-    checks = [CheckRecord(check=name, verdict=LETTERS[v], by="judge") for name, v in verdicts.items()]  # type: ignore[arg-type]
+    checks = [CheckRecord(check=name, verdict=LETTERS[v], by="judge") for name, v in verdicts.items()]
     return InstanceRecord(scenario="s", probe="p", dimension="S", sub_dimension=sub, state=state, checks=checks)
 
 
@@ -296,7 +296,7 @@ def test_said_against_done() -> None:
 def test_failure_taxonomy() -> None:
     """EXEC: two functional, one gave up, one unlabelled: 2/3 and 1/3 of three."""
     made = [("functional-or-boundary", "EXEC"), ("functional-or-boundary", "EXEC"), ("gave-up-or-budget", "EXEC"), (None, "EXEC")]
-    own = [Failure(ordinal=n, mode=mode, repeat=1, label=label, by="judge") for n, (label, mode) in enumerate(made)]  # type: ignore[arg-type]
+    own = [Failure(ordinal=n, mode=mode, repeat=1, label=label, by="judge") for n, (label, mode) in enumerate(made)]
     table = failures.failure_taxonomy({"c": own})
     assert len(table.rows) == 2 * len(failures.LABELS)  # EXEC of c and of all; nothing failed in COLLAB
     row = table.where(configuration="c", mode="EXEC", label="functional-or-boundary")
@@ -306,8 +306,8 @@ def test_failure_taxonomy() -> None:
 
 def audit(script: str, goal: str, unmatched: int) -> AuditRecord:
     digest = "sha256:" + "0" * 64
-    checks = [SimCheck(check="sim_script_fidelity", verdict=script, by="program"),  # type: ignore[arg-type]
-              SimCheck(check="sim_goal_stability", verdict=goal, by="judge")]  # type: ignore[arg-type] # fmt: skip
+    checks = [SimCheck(check="sim_script_fidelity", verdict=script, by="program"),
+              SimCheck(check="sim_goal_stability", verdict=goal, by="judge")]  # fmt: skip
     return AuditRecord(configuration="c", task="t", repeat=1, ordinal=0, attempt=1, work_seal=digest, judge=digest, checks=checks,
                        ask_unmatched=unmatched, unscripted_answers=2 * unmatched)  # fmt: skip
 
