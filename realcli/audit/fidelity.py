@@ -23,7 +23,10 @@ def check(view: View) -> SimCheck:
     found: list[Deviation] = []
     for licensed, wording in zip(view.licensed, view.wordings, strict=True):
         said = licensed.said
-        found += [_breach(view, said, one) for one in licensed.breaches if one.kind in ("unlicensed", "held_back")]
+        breaches = [
+            one for one in licensed.breaches if one.kind in ("unlicensed", "held_back") and one.source not in said.unknown
+        ]
+        found += [_breach(view, said, one) for one in breaches]
         found += _sources(said)
         found += [_altered(view, said, one) for one in wording.altered]
         found += _added(said, [one.text for one in wording.added], worded_by_model=wording.open)

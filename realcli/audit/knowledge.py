@@ -38,7 +38,8 @@ def _facts(view: View, said: Said, wording: Wording) -> Iterator[Deviation]:
         if unknown:
             yield _deviation(view, said, f"says {', '.join(unknown)}, which nobody has told the user", one.text)
     for canonical, other in wording.changed:
-        fresh = [path for path in sorted(paths(other.text) - paths(canonical.text)) if path not in known]
+        new = paths(other.text) - paths(canonical.text) - code_spans(other.text)  # a literal is compared as such
+        fresh = [path for path in sorted(new) if path not in known]
         if fresh and not work_in(other.text):
             yield _deviation(view, said, f"says {', '.join(fresh)}, which nobody has told the user", other.text)
     for one in [*added, *(other for _, other in wording.changed)]:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pydantic import JsonValue
 
+from realcli.benchmark.catalogue_models import Template
 from realcli.benchmark.references import OPENER
 from realcli.checks import CheckError
 from realcli.checks.instance import Instance
@@ -17,7 +18,7 @@ from realcli.scoring.records import Dimension
 from realcli.trajectory import Blobs, Trajectory, Window
 from realcli.trajectory.anchors import WINDOWS, window
 from realcli.trajectory.bindings import action_id
-from realcli.trajectory.patterns import PatternError, path_matches, search
+from realcli.trajectory.patterns import path_matches, search
 
 CLARIFICATION = "clarification"
 
@@ -64,13 +65,15 @@ class Reach:
         return [id for id, windows in self._windows.items() if any(w.first <= end and w.last >= seq for w in windows)]
 
     def after(self, seq: int) -> list[str]:
-        """Instances with a window that reaches beyond `seq`."""
+        """Instances with a window that holds something the agent did after `seq`; none where it handed over no more."""
+        if not any(isinstance(item.data, Yield) for item in self.trajectory.items[seq:]):
+            return []
         return [id for id, windows in self._windows.items() if any(w.last > seq for w in windows)]
 
     def about(self, paths: Iterable[str], text: str) -> list[str]:
         """Instances with a binding that names one of the paths, or whose expression is found in the text."""
         wanted = tuple(paths)
-        return [one.id for one in self.instances if any(_names(value, wanted, text) for value in one.bindings.values())]
+        return [one.id for one in self.instances if _names_path(dict(one.bindings), wanted) or _finds(one, text)]
 
     def of_dimensions(self, ids: Iterable[str], *dimensions: Dimension) -> list[str]:
         """Those of `ids` that count in one of the dimensions."""
@@ -104,25 +107,20 @@ class Reach:
         return found
 
 
-def _names(value: JsonValue, paths: tuple[str, ...], text: str) -> bool:
+def _names_path(value: JsonValue, paths: tuple[str, ...]) -> bool:
     if isinstance(value, dict):
-        return any(_names(item, paths, text) for item in value.values())
+        return any(_names_path(item, paths) for item in value.values())
     if isinstance(value, list):
-        return any(_names(item, paths, text) for item in value)
-    if not isinstance(value, str):
-        return False
-    if value.startswith("/"):
-        return any(path_matches(path, [value]) for path in paths)
-    if len(value) < SHORTEST:
-        return False
-    try:
-        return search(value, text) is True
-    except PatternError:
-        return False  # a binding that is words, not an expression
+        return any(_names_path(item, paths) for item in value)
+    return isinstance(value, str) and value.startswith("/") and any(path_matches(path, [value]) for path in paths)
 
 
-SHORTEST = 4
-"""Characters of a binding that is looked for as an expression; a shorter one stands in too much."""
+def _finds(instance: Instance, text: str) -> bool:
+    """A binding that is an expression (of commands, of output) is found in the text."""
+    told = instance.scenario.bindings if isinstance(instance.scenario, Template) else {}
+    found = [value for name, value in instance.bindings.items() if "regex" in told.get(name, "")]
+    found += [value["cmd"] for value in instance.bindings.values() if isinstance(value, dict) and "cmd" in value]
+    return any(isinstance(value, str) and search(value, text) is True for value in found)
 
 
 def _holds_event(when: JsonValue, event: str) -> bool:

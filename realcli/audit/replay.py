@@ -170,6 +170,9 @@ class _Reader:
     def _before(self, item: Item) -> None:
         """Everything is looked at before the conditions have seen it."""
         run, data, seq = self._run, item.data, item.seq
+        if item.event.actor == "user" and not isinstance(data, UserMessage | PermissionAnswer):
+            run.by_user.append(item.event)
+            return
         match data:
             case UserMessage(delivered=False):
                 run.closer = (seq, data)
@@ -211,9 +214,6 @@ class _Reader:
                     self._stand = self._stand.giving_up(probe)
             case SliceReleased() | ProbeDelivered() | Approval() | Denial():
                 self._belongs(seq, data)
-            case _:
-                if item.event.actor == "user":
-                    run.by_user.append(item.event)
 
     def _heard(self, text: str | None) -> None:
         self._here.append(text)

@@ -24,7 +24,7 @@ def check(view: View) -> SimCheck:
         for breach in licensed.breaches:
             if breach.kind == "unlicensed" and breach.source == "opener":
                 found.append(_deviation(view, said.seq, f"{said.data.id}: the conversation starts again"))
-            elif breach.kind == "unlicensed" and breach.source.startswith("closure:"):
+            elif breach.kind == "unlicensed" and breach.source.startswith("closure:") and breach.source not in said.unknown:
                 found.append(_deviation(view, said.seq, f"{said.data.id}: {breach.source}: a request is taken back too early"))
         found += _restated(view, said, wording)
     if view.run.claim is not None:

@@ -1,5 +1,8 @@
-"""Runs of the simulated user without a session, for its audit: rehearsals with plants in the ledger, agents that do the work their
-triggers wait for, and hooks by which a test makes the simulator misbehave."""
+"""Runs of the simulated user without a session, for its audit.
+
+Rehearsals with plants in the ledger, agents that do the work their triggers wait for, and hooks by which a test makes the
+simulator misbehave.
+"""
 
 from __future__ import annotations
 
