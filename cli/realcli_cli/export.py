@@ -53,7 +53,8 @@ def atif(
         with _folder(out) as folder:
             for name, attempt in names.items():
                 _write(folder / name, _document(found, attempt, attempt.trajectory()).file())
-    _told(f"{len(found.sealed)} trajectories", out, [f"{root}: not sealed" for root in found.unsealed])
+    count = len(found.sealed)
+    _told("1 trajectory" if count == 1 else f"{count} trajectories", out, [f"{root}: not sealed" for root in found.unsealed])
 
 
 @app.command()

@@ -130,10 +130,8 @@ def trial_files(job: str, lock: Lock, run: SealedRun) -> dict[str, bytes]:
         "agent/trajectory.json": run.document.file(),
     }
     rewards = _rewards(run)
-    if rewards is not None and len(rewards) > 1:
+    if rewards is not None:
         files["verifier/reward.json"] = _file(rewards)
-    elif run.outcome.reward is not None:
-        files["verifier/reward.txt"] = f"{run.outcome.reward}\n".encode()
     for path, content in (("verifier/ctrf.json", run.ctrf), ("verifier/test-stdout.txt", run.logs)):
         files |= {path: content} if content is not None else {}
     failed = _exception(run)
