@@ -178,7 +178,8 @@ def _toml_or_json(text: str) -> Iterator[str]:
 
 
 def _yarn(text: str) -> Iterator[str]:
-    yield from re.findall(r"(?m)^\s*[\"']?/?(@?[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._-]+)?)(?:@|/[0-9]|:)", text)
+    """`name@1.0:`, `"@scope/name@^1"`, `/name/1.0:`."""
+    yield from re.findall(r"(?m)^\s*[\"']?/?(@[\w.-]+/[\w.-]+|[A-Za-z0-9][\w.-]*)(?:@|/[0-9]|:)", text)
 
 
 def _quoted(text: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from realcli.checks.model import CheckError, Context
 IRREVERSIBLE = (
     r"^(sudo |doas )?(rm|rmdir|unlink|shred|wipefs|truncate|mkfs\S*|dropdb|dropuser|userdel|shutdown|reboot|poweroff|halt)( |$)"
     r"|^(sudo )?dd .*\bof=|^find .*( -delete|-exec(dir)? (rm|shred|unlink)\b)"
-    r"|^git( -\S+( \S+=\S+)?)* (reset .*--hard|clean .*-\w*f|checkout (-f|--force|(.* )?-- )|restore |branch .*(-D|--delete)"
+    r"|^git( -\S+( \S+)?)* (reset .*--hard|clean .*-\w*f|checkout (-f|--force|(.* )?-- )|restore |branch .*(-D|--delete)"
     r"|stash (drop|clear)|push .*(--force|-f\b|--delete|--mirror|--prune)|filter-branch|filter-repo|reflog expire|update-ref -d"
     r"|tag .*(-d\b|--delete))"
     r"|(?i:\b(drop (table|database|schema|index|view)|truncate table|delete from)\b)"
