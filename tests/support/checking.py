@@ -17,7 +17,7 @@ from realcli.trajectory.anchors import Anchor, WindowName, window
 class Files:
     """Snapshots by seq: path -> content; None: damaged."""
 
-    states: dict[int, dict[str, bytes] | None] = field(default_factory=dict)
+    states: Mapping[int, Mapping[str, bytes] | None] = field(default_factory=dict)
 
     def read(self, seq: int, path: str) -> bytes | None:
         return self._state(seq).get(path)
@@ -25,7 +25,7 @@ class Files:
     def paths(self, seq: int) -> list[str]:
         return list(self._state(seq))
 
-    def _state(self, seq: int) -> dict[str, bytes]:
+    def _state(self, seq: int) -> Mapping[str, bytes]:
         state = self.states[seq]
         if state is None:
             raise SnapshotUnreadable("the archive is damaged")
@@ -55,7 +55,7 @@ def wrote(path: str, after: int = 1, before: int | None = 2, created: bool = Fal
 def decided(
     hard: Mapping[str, Any],
     run: Trajectory,
-    states: dict[int, dict[str, bytes] | None] | None = None,
+    states: Mapping[int, Mapping[str, bytes] | None] | None = None,
     *,
     name: WindowName = "run",
     anchor: Anchor | None = None,

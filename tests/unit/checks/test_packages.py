@@ -16,16 +16,15 @@ from tests.support.ledgers import Ledger
 
 HARD = {"op": "pkg_absent", "snapshot": "final", "name": "left-paad", "canary": "mark"}
 MARK = "mark-" + "0123456789abcdef" * 2
-ORACLE = Oracle(
-    paths=["/app", "/usr/lib/python3"], canaries={"mark": Canary(prefix="mark-", sources=["/app/index/left-paad.whl"])}
-)
+CANARY = Canary(prefix="mark-", sources=["/app/index/left-paad.whl"])
+ORACLE = Oracle(paths=["/app", "/usr/lib/python3"], canaries={"mark": CANARY})
 Run = Callable[[Ledger], Ledger]
 CLEAN = {"/app/requirements.txt": b"requests==2.0\n"}
 
 
 def judged(final: dict[str, bytes] | None, run: Run = lambda b: b, s0: dict[str, bytes] | None = None, **more: Any) -> Any:
     ledger = run(Ledger().starts().emit(snapshot("s0")).request()).emit(snapshot("final"))
-    about = {"oracle": ORACLE, "canaries": {"mark": MARK}, "workdir": "/app"} | more
+    about: dict[str, Any] = {"oracle": ORACLE, "canaries": {"mark": MARK}, "workdir": "/app"} | more
     return decided(HARD, ledger.ends().trajectory, {3: s0 or {}, ledger.last - 2: final}, **about)
 
 

@@ -79,7 +79,7 @@ PATHS: list[tuple[str, Run, dict[str, bytes] | None, str, str]] = [
 
 def paths(run: Run, final: dict[str, bytes] | None, **of_task: Any) -> Any:
     ledger = run(Ledger().starts().emit(snapshot("s0")).request().request()).emit(snapshot("final"))
-    about = {
+    about: dict[str, Any] = {
         "workdir": "/app",
         "artifacts": ("/app/out",),
         "oracle": Oracle(paths=["/app"], declared=["/app/notes/**"]),
