@@ -171,8 +171,12 @@ def write_sweep(
     directory: Path,
     deeds: Deeds | Callable[[str, str, Mode, int], Deed] = DEEDS,
     configurations: Iterable[str] = ("claude-code.sonnet",),
+    judge: dict[str, Any] | None = None,
 ) -> SealedSweep:
-    """Write a whole sweep below `directory`. `deeds`: by (task, mode, repeat), or a function that also gets the configuration."""
+    """Write a whole sweep below `directory`. `deeds`: by (task, mode, repeat), or a function that also gets the configuration.
+
+    `judge`: spec.judge; by program alone without it.
+    """
     config = StorageConfig(directory=str(directory))
     store = open_store(config)
     oracle = Oracle(paths=["/app"])
@@ -184,7 +188,7 @@ def write_sweep(
     )
     prefix = "benchmarks/demo/1.0.0"
     store.put_once(bundle_key(prefix, sha256_digest(private)), private)
-    lock = _lock(sha256_digest(private), list(configurations))
+    lock = _lock(sha256_digest(private), list(configurations), judge)
     root = sweep_root("p", lock.sweep.namespace, lock.sweep.name, lock.sweep.uid)
     data = lock.canonical()
     store.put_once(SweepPaths(root).lock, data)
@@ -400,7 +404,7 @@ def _put(store: ObjectStore, root: str, objects: Mapping[str, bytes]) -> list[Se
     return [SealedObject(path=p, sha256=hashlib.sha256(d).hexdigest(), size=len(d)) for p, d in sorted(objects.items())]
 
 
-def _lock(private: str, configurations: list[str]) -> Lock:
+def _lock(private: str, configurations: list[str], judge: dict[str, Any] | None = None) -> Lock:
     names = [name.split(".") for name in configurations]
     endpoint = {"url": "https://api.anthropic.com", "apiKey": {"secretRef": {"name": "anthropic", "key": "api-key"}}}
     spec = SweepSpec.model_validate(
@@ -412,6 +416,7 @@ def _lock(private: str, configurations: list[str]) -> Lock:
                 for m in sorted({m for _, m in names})
             ],
             "storage": {"bucket": "evals", "prefix": "p", "credentials": {"secretRef": {"name": "evals-s3"}}},
+            **({"judge": judge} if judge is not None else {}),
         }
     )
     task = {"digest": DIGEST, "image": "demo:1", "public_bundle": DIGEST, "private_bundle": private, "artifacts": ["/app"],
