@@ -15,7 +15,7 @@ class ToolCall(Data):
     kind: ClassVar[str] = "tool_call"
     call_id: str
     name: str
-    input: Json
+    input: Json = None  # null is not written: a model may call a tool with it
 
 
 class ToolResult(Data):

@@ -72,7 +72,7 @@ class PermissionRequest(Data):
     kind: ClassVar[str] = "permission_request"
     request_id: str
     tool: str
-    input: Json
+    input: Json = None
     action: str | None = None  # id of the script's action it asks for; None: none of them
 
 

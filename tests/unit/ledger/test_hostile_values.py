@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
 from realcli.ledger.base import MAX_DEPTH
-from realcli.ledger.events import EVENT, KINDS, MAX_LINE, AgentMessage, BlobRef, Data, ToolCall, UserMessage
+from realcli.ledger.events import EVENT, KINDS, MAX_LINE, AgentMessage, BlobRef, Data, PermissionRequest, ToolCall, UserMessage
 from realcli.ledger.redaction import Redactor
 from realcli.ledger.writer import LedgerWriter
 from realcli_session.agents.lines import LineSplitter, Tail
@@ -166,3 +166,9 @@ def test_the_last_bytes_of_a_stream_that_begin_inside_a_key_hold_no_part_of_it()
     tail = Tail(limit=20)
     tail.add(KEY.encode() + b" was it")
     assert Redactor([KEY]).text(tail.text()) == "[redacted] was it"
+
+
+def test_a_call_with_null_is_read_as_it_was_made(writer: LedgerWriter) -> None:
+    """`"arguments": "null"` is JSON; a line without its input would make the whole ledger unreadable."""
+    for data in (ToolCall(call_id="c", name="t", input=None), PermissionRequest(request_id="p", tool="t", input=None)):
+        assert writer.emit("agent", data).typed() == data
