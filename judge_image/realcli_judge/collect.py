@@ -7,7 +7,6 @@ is held.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -17,9 +16,8 @@ from realcli.api.base import Frozen, canonical_json, sha256_digest
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Coordinates
 from realcli.audit.model import AuditRecord
-from realcli.benchmark.catalogue import load_catalogue
-from realcli.checks.digest import digest8, judge_digest
-from realcli.judging.model import JudgeIdentity
+from realcli.checks.digest import digest8
+from realcli.judging.identity import identity_of
 from realcli.scoring.records import (
     Failure,
     Failures,
@@ -62,15 +60,6 @@ class InstanceSeen(NamedTuple):
     checks: tuple[CheckSeen, ...]
 
 
-class AuditSeen(NamedTuple):
-    """The audit of one run."""
-
-    verdicts: tuple[tuple[str, str], ...]  # (sim check, verdict)
-    outcome_flag: str | None
-    ask_unmatched: int
-    unscripted_answers: int
-
-
 @dataclass(frozen=True)
 class Judged:
     """One trial of a judged group."""
@@ -79,7 +68,7 @@ class Judged:
     member: GroupMember
     instances: tuple[InstanceSeen, ...] = ()
     generic: tuple[InstanceSeen, ...] = ()
-    audit: AuditSeen | None = None
+    audit: AuditRecord | None = None  # its deviations are left out
     failure: Failure | None = None
     facts: RunFacts | None = None
     judgement: str | None = None  # key of its judgement
@@ -99,7 +88,6 @@ class Collected:
     objects: dict[str, str] = field(default_factory=dict)  # key of every object read -> its digest
     groups: int = 0  # judged ones
     trials: dict[int, Judged] = field(default_factory=dict)  # by ordinal; those of groups that are not judged are missing
-    identity: JudgeIdentity | None = None
     costs: tuple[JudgeCost, ...] = ()
 
     @property
@@ -110,11 +98,10 @@ class Collected:
 
 def collect(inputs: Inputs) -> Collected:
     """Read all groups of the plan. A group that is not there is left out; one that does not fit its plan is `Refused`."""
-    judge = judge_digest(load_catalogue().digest)
+    judge = identity_of(inputs.lock.spec.judge).content_digest()
     objects: dict[str, str] = {}
     trials: dict[int, Judged] = {}
     costs: list[JudgeCost] = []
-    identity: JudgeIdentity | None = None
     groups = 0
     for number in range(inputs.plan.groups):
         cell = inputs.plan.coordinates(inputs.plan.ordinals_of_group(number)[0])
@@ -124,12 +111,11 @@ def collect(inputs: Inputs) -> Collected:
             continue
         group = _group(inputs, key, folder, cell, judge, objects)
         groups += 1
-        identity = identity or group.identity
         costs += [group.cost] if group.cost is not None else []
         failures = _failures(inputs, folder, group, objects)
         for member in group.members:
             trials[member.ordinal] = _trial(inputs, folder, group, member, failures.get(member.ordinal), objects)
-    return Collected(judge, objects, groups, trials, identity, tuple(costs))
+    return Collected(judge, objects, groups, trials, tuple(costs))
 
 
 def judgement_of(inputs: Inputs, trial: Judged) -> RepeatJudgement | None:
@@ -236,6 +222,5 @@ def seen(instance: InstanceRecord, contaminated: dict[str, str]) -> InstanceSeen
     return InstanceSeen(instance.probe, instance.scenario, instance.dimension, instance.state, instance.reason, why, checks)
 
 
-def _audit(record: AuditRecord) -> AuditSeen:
-    verdicts: Iterable[tuple[str, str]] = ((check.check, check.verdict) for check in record.checks)
-    return AuditSeen(tuple(verdicts), record.outcome_flag, record.ask_unmatched, record.unscripted_answers)
+def _audit(record: AuditRecord) -> AuditRecord:
+    return record.model_copy(update={"checks": [c.model_copy(update={"deviations": [], "reason": ""}) for c in record.checks]})

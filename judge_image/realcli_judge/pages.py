@@ -116,6 +116,8 @@ class Site:
             yield "scenarios.html", self.scenarios()
         for number in range(len(self.summary.configurations)):
             yield f"configurations/{self.summary.configurations[number].name}.html", self.configuration(number)
+        for number, one in enumerate(self.summary.analyses):
+            yield f"analyses/{one.id}.html", self.analysis(number)
         for number in range(len(self.summary.task_list)):
             yield f"tasks/{self.summary.task_list[number].name}.html", self.task(number)
 
@@ -141,6 +143,17 @@ class Site:
             trials=s.trials if len(s.trials) <= 2 * SMALL else [],
             tables=TABLES,
         )
+
+    def analysis(self, number: int) -> str:
+        """The page of a further reading."""
+        a = self.summary.analyses[number]
+        pages = {c.name: f"../configurations/{c.name}.html" for c in self.summary.configurations}
+        pages |= {t.name: f"../tasks/{t.name}.html" for t in self.summary.task_list}
+
+        def linked(text: str) -> Markup | None:
+            return Markup('<a href="{}">{}</a>').format(pages[text], text) if text in pages else None
+
+        return self._render("analysis.html", a=a, number=number, linked=linked, reference=self._refs[f"analysis.{a.id}"])
 
     def scenarios(self) -> str:
         """scenarios.html."""
@@ -179,7 +192,7 @@ class Site:
                 instances.setdefault(seen.scenario, []).append(mark)
             for mark, seen in _marks(trial, judged.generic):
                 generic.setdefault(seen.scenario, []).append(mark)
-            if judged.audit is not None and any(verdict == "0" for _, verdict in judged.audit.verdicts):
+            if judged.audit is not None and any(check.verdict == "0" for check in judged.audit.checks):
                 at_fault.append(trial.ordinal)
         pairs: dict[tuple[str, int], dict[str, TrialSummary]] = {}
         for trial in trials:

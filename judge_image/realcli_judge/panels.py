@@ -11,6 +11,7 @@ from realcli.api.sweep import Mode
 from realcli.api.trial import Tokens
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.judging.family import related
+from realcli.judging.identity import identity_of
 from realcli.scoring.levels import level1, mean
 from realcli.scoring.paired import flips
 from realcli.scoring.records import JudgeCost
@@ -117,8 +118,8 @@ def audit(configuration: str, trials: Sequence[Judged]) -> AuditSummary:
     audits = [trial.audit for trial in runs if trial.audit is not None]
     verdicts: dict[str, Counter[str]] = {}
     for one in audits:
-        for check, verdict in one.verdicts:
-            verdicts.setdefault(check, Counter())[verdict] += 1
+        for check in one.checks:
+            verdicts.setdefault(check.check, Counter())[check.verdict] += 1
     happened: Counter[str] = Counter()
     lost: Counter[str] = Counter()
     for trial in runs:
@@ -214,9 +215,9 @@ def _share(runs: Sequence[Run], mode: Mode) -> Number | None:
 
 def judge(lock: Lock, collected: Collected, gate: tuple[bool, str] | None) -> JudgeSummary:
     """Who judged. `gate`: (passed, what it found) of the last calibration of this judge; None: there was none."""
-    identity = collected.identity
+    identity = identity_of(lock.spec.judge)
     checks = [c for t in collected.trials.values() if t.valid for i in (*t.instances, *t.generic) for c in i.checks]
-    model = identity.model if identity is not None else None
+    model = identity.model
     settled = Counter(check.by for check in checks if check.verdict != "unscored")
     asked = lock.spec.judge.calibration == "Required"
     calibration: Mapping[bool, str] = {True: "calibrated", False: "uncalibrated"}

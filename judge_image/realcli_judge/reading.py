@@ -130,7 +130,7 @@ def _flags(
 
 
 def _judge_flags(judge: JudgeSummary) -> Iterator[Flag]:
-    if judge.identity is None or judge.identity.model is None:
+    if judge.identity.model is None:
         yield Flag(
             code="uncalibrated",
             text="Judged by program alone: no judge model took part and none was calibrated. "

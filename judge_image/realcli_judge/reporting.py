@@ -26,7 +26,7 @@ def write_report(inputs: Inputs) -> tuple[Summary, str, str]:
     trials = _trials(inputs, collected, folder, templates)
     counted = Counted.of(inputs.lock, collected)
     summary = summarise(inputs.lock, inputs.plan, collected, counted, trials)
-    for name, data in tables(summary, counted, inputs.lock).items():
+    for name, data in tables(summary, counted).items():
         inputs.store.put_once(join(folder, "tables", name), data)
     for path, page in Site(summary, collected, inputs.config.uri(inputs.root), templates).pages():
         inputs.store.put_once(join(folder, path), page.encode())

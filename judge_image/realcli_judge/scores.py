@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from realcli.api.plan import ConfigurationLock, Lock, Plan, trial_name
 from realcli.api.sweep import Mode
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.scoring.aggregate import ConfigurationScores, configuration_scores
+from realcli.scoring.document import ScoreInput
 from realcli.scoring.levels import mean
 from realcli.scoring.runs import Run, Tree
 from realcli.scoring.scorerow import score_row
@@ -21,8 +22,10 @@ from realcli_judge import panels
 from realcli_judge.collect import Collected
 from realcli_judge.joined import run_of
 from realcli_judge.reading import flags, reading
+from realcli_judge.readings import readings, score_document
 from realcli_judge.reference import references
 from realcli_judge.summary import (
+    Analysis,
     Bounds,
     ConfigurationSummary,
     Counts,
@@ -42,21 +45,24 @@ from realcli_judge.summary import (
 K = TypeVar("K")
 V = TypeVar("V")
 Intervals = Mapping[tuple[str, str], Interval]
-"""(configuration, measure) -> interval."""
+"""(configuration, measure of `realcli.scoring.cubes`) -> interval."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The runs of a sweep by configuration and by task, so that nothing is searched twice."""
+    """The runs of a sweep, and as scoring's own document."""
 
     runs: list[Run]
-    tree: Tree = field(default_factory=lambda: tree_of(load_catalogue()))
+    tree: Tree
+    document: ScoreInput
 
     @classmethod
     def of(cls, lock: Lock, collected: Collected) -> Counted:
         """From what was collected."""
         bound = {task.name: task.scenarios for task in lock.tasks}
-        return cls([run_of(trial, bound[trial.cell.task]) for trial in collected.trials.values()])
+        tree = tree_of(load_catalogue())
+        runs = [run_of(trial, bound[trial.cell.task]) for _, trial in sorted(collected.trials.items())]
+        return cls(runs, tree, score_document(lock, runs, tree, collected.judge))
 
     def by_configuration(self) -> dict[str, list[Run]]:
         """Configurations in the order they appear."""
@@ -83,9 +89,11 @@ def summarise(
     own = _grouped((trial.configuration, trial) for trial in listed)
     cells = _grouped(((t.configuration, t.task, t.mode), t) for t in listed)
     tasks = _grouped((trial.task, trial) for trial in listed)
-    intervals: Intervals = {}
+    scores = {c.name: configuration_scores(c.name, of_configuration.get(c.name, []), counted.tree) for c in lock.configurations}
+    found = readings(counted.document, collected, {name: one for name, one in scores.items() if name in of_configuration})
+    common = {name: one for row in _rows(found.analyses, "common_scores") if isinstance(name := row[0], str) for one in [row]}
     configurations = [
-        _configuration(c, of_configuration.get(c.name, []), own[c.name], counted.tree, intervals) for c in lock.configurations
+        _configuration(c, scores[c.name], own[c.name], found.intervals, common.get(c.name)) for c in lock.configurations
     ]
     scenarios = [s for c in lock.configurations for s in panels.scenarios(c.name, of_configuration.get(c.name, []))]
     names = [c.name for c in lock.configurations]
@@ -130,15 +138,18 @@ def summarise(
             OutcomeLegend(reason=o.reason, effect=o.effect.value, happened=o.happened, here=ended[o.reason])
             for o in OUTCOMES if o.effect is not Effect.HELD
         ],
+        analyses=found.analyses,
         reference=references(),
     )  # fmt: skip
 
 
 def _configuration(
-    lock: ConfigurationLock, runs: Sequence[Run], own: Sequence[TrialSummary], tree: Tree, intervals: Intervals
+    lock: ConfigurationLock,
+    scores: ConfigurationScores,
+    own: Sequence[TrialSummary],
+    intervals: Intervals,
+    common: Sequence[object] | None,
 ) -> ConfigurationSummary:
-    scores = configuration_scores(lock.name, runs, tree)
-
     def measured(value: Fraction | None, measure: str) -> Number | None:
         found = number(value)
         return None if found is None else found.model_copy(update={"interval": intervals.get((lock.name, measure))})
@@ -153,25 +164,25 @@ def _configuration(
         model=lock.model,
         model_id=lock.model_id,
         key=lock.key,
-        exec=_rate(scores, "EXEC", own, measured(scores.r_exec, "r_exec")),
-        collab=_rate(scores, "COLLAB", own, measured(scores.r_collab, "r_collab")),
-        s=measured(scores.s, "s"),
-        s_rate=measured(scores.s_rate, "s_rate"),
+        exec=_rate(scores, "EXEC", own, measured(scores.r_exec, "R_exec")),
+        collab=_rate(scores, "COLLAB", own, measured(scores.r_collab, "R_collab")),
+        s=measured(scores.s, "S"),
+        s_rate=measured(scores.s_rate, "S_rate"),
         s_low=number(scores.s_low),
         s_high=number(scores.s_high),
         headline="S" if scores.headline_s else "S_rate",
         partial=scores.partial,
-        j=measured(scores.j, "j"),
-        j_rate=measured(scores.j_rate, "j_rate"),
-        delta_r=measured(scores.delta_r, "delta_r"),
-        delta_j=measured(scores.delta_j, "delta_j"),
+        j=measured(scores.j, "J"),
+        j_rate=measured(scores.j_rate, "J_rate"),
+        delta_r=measured(scores.delta_r, "dR"),
+        delta_j=measured(scores.delta_j, "dJ"),
         delta_j_task=number(parts[0] if parts else None),
         delta_j_collaboration=number(parts[1] if parts else None),
         paired=Paired(
             pairs=scores.flips.pairs,
             fail_to_pass=scores.flips.fail_to_pass,
             pass_to_fail=scores.flips.pass_to_fail,
-            delta_r=measured(scores.flips.delta_r, "delta_r_paired"),
+            delta_r=measured(scores.flips.delta_r, "dR_paired"),
         ),
         instances=Instances(
             triggered=scores.instances.triggered,
@@ -180,7 +191,7 @@ def _configuration(
             unscored=scores.instances.unscored,
             contaminated=scores.instances.contaminated,
         ),
-        dimensions={name: value for name, score in scores.dimensions.items() if (value := number(score))},
+        dimensions={name: value for name, score in scores.dimensions.items() if (value := measured(score, f"dimension {name}"))},
         sub_dimensions={name: value for name, score in scores.sub_dimensions.items() if (value := number(score))},
         per_repeat=[
             RepeatSummary(
@@ -196,6 +207,8 @@ def _configuration(
             )
             for repeat, one in scores.repeats.items()
         ],
+        common_s_rate=common[5] if common is not None and isinstance(common[5], Number) else None,
+        common_instances=common[3] if common is not None and isinstance(common[3], int) else None,
         invalid_attempts=sum(trial.invalid_attempts or 0 for trial in own),
         tokens=panels.total(trial.tokens for trial in own),
         spent={mode: panels.spent([t for t in own if t.mode == mode]) for mode in dict.fromkeys(t.mode for t in own)},
@@ -216,6 +229,10 @@ def _rate(scores: ConfigurationScores, mode: Mode, trials: Sequence[TrialSummary
         missing=sum(trial.phase == "Missing" for trial in own),
         bounds=Bounds(invalid_as_0=_sure(limits[0]), invalid_as_1=_sure(limits[1])) if limits and scores.invalid[mode] else None,
     )
+
+
+def _rows(analyses: Sequence[Analysis], id: str) -> list[list[Number | bool | int | float | str | None]]:
+    return next((one.rows for one in analyses if one.id == id), [])
 
 
 def _sure(value: Fraction) -> Number:

@@ -130,7 +130,7 @@ class LabelCount(Frozen):
 
     configuration: str
     mode: Mode
-    label: FailureLabel | None  # None: not labelled
+    label: FailureLabel | None = None  # None: not labelled
     runs: int
 
 
@@ -153,7 +153,7 @@ class JudgeSummary(Frozen):
     """Who judged, and how far to trust it."""
 
     digest: Digest
-    identity: JudgeIdentity | None = None  # None: no group says
+    identity: JudgeIdentity
     calibration: Literal["calibrated", "uncalibrated", "not asked for"]
     gate: str  # one sentence: what the last calibration found
     same_family: list[str] = []  # configurations whose model is of the judge's family
@@ -183,7 +183,7 @@ class Analysis(Frozen):
     title: str
     means: str  # formula and source
     columns: list[str]
-    rows: list[list[Number | int | str | None]]
+    rows: list[list[Number | bool | int | float | str | None]]
 
 
 class Instances(Frozen):

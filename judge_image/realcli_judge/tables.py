@@ -15,24 +15,26 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from realcli.api.plan import Lock
-from realcli.scoring.document import score_input
-from realcli.scoring.runs import ConfigurationLabels, TaskLabels
+from realcli.scoring.document import ScoreInput, score_input
 from realcli_judge.scores import Counted
 from realcli_judge.summary import ModeRate, Number, Summary
 
-Cell = Number | Decimal | str | int | bool | None
+Cell = Number | Decimal | str | int | float | bool | None
 Table = tuple[list[str], list[list[Cell]]]
 
 
-def tables(summary: Summary, counted: Counted, lock: Lock) -> dict[str, bytes]:
+def tables(summary: Summary, counted: Counted) -> dict[str, bytes]:
     """File name -> content."""
     found: dict[str, bytes] = {}
     for name, make in TABLES.items():
         head, rows = make(summary)
         found[f"{name}.csv"] = _csv(head, rows)
         found[f"{name}.parquet"] = _parquet(head, rows)
-    found["runs.json"] = _runs(counted, lock, summary.judge.digest)
+    for one in summary.analyses:
+        rows = [[repr(cell) if isinstance(cell, float) else cell for cell in row] for row in one.rows]
+        found[f"analyses/{one.id}.csv"] = _csv(one.columns, rows)
+        found[f"analyses/{one.id}.parquet"] = _parquet(one.columns, one.rows)
+    found["runs.json"] = _runs(counted.document)
     return found
 
 
@@ -127,19 +129,6 @@ def _trials(summary: Summary) -> Table:
     return head, rows
 
 
-def _analyses(summary: Summary) -> Table:
-    """All further readings as one long table: a row for every cell."""
-    head = ["analysis", "row", "column", "text", "number"]
-    rows: list[list[Cell]] = []
-    for one in summary.analyses:
-        for at, row in enumerate(one.rows):
-            for name, cell in zip(one.columns, row, strict=True):
-                text = cell if isinstance(cell, str) else None
-                counted: Cell = Decimal(cell) if isinstance(cell, int) else cell if isinstance(cell, Number) else None
-                rows.append([one.id, at, name, text, counted])
-    return head, rows
-
-
 TABLES: dict[str, Callable[[Summary], Table]] = {
     "main": _main,
     "tasks": _tasks,
@@ -148,20 +137,20 @@ TABLES: dict[str, Callable[[Summary], Table]] = {
     "audits": _audits,
     "generic": _generic,
     "failures": _failures,
-    "analyses": _analyses,
     "trials": _trials,
 }
 """Table -> what makes it."""
 
 
-def _runs(counted: Counted, lock: Lock, judge: str) -> bytes:
+def _runs(given: ScoreInput) -> bytes:
     document = score_input(
-        counted.runs,
-        counted.tree,
-        benchmark=lock.benchmark.digest,
-        judge=judge,
-        tasks={task.name: TaskLabels(task.category, task.information_structure) for task in lock.tasks},
-        configurations={c.name: ConfigurationLabels(c.program, c.model) for c in lock.configurations},
+        given.runs,
+        given.tree,
+        threshold=given.threshold,
+        benchmark=given.benchmark,
+        judge=given.judge,
+        tasks=given.tasks,
+        configurations=given.configurations,
     )
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
@@ -176,7 +165,7 @@ def _rate(mode: ModeRate | None) -> list[Cell]:
 def _with_interval(value: Number | None) -> list[Cell]:
     if value is None or value.interval is None:
         return [value, None, None]
-    return [value, Decimal(repr(value.interval.low)), Decimal(repr(value.interval.high))]
+    return [value, value.interval.low, value.interval.high]
 
 
 def _decimal(value: str | None) -> Decimal | None:
@@ -201,11 +190,17 @@ def _parquet(head: Sequence[str], rows: Sequence[Sequence[Cell]]) -> bytes:
 def _column(cells: Sequence[Cell]) -> pa.Array:
     """Floats for numbers, integers and truth values as they are, else texts. One column has one type."""
     known = [cell for cell in cells if cell is not None]
-    if any(isinstance(cell, Number | Decimal) for cell in known):
+    if any(isinstance(cell, str) for cell in known):
+        return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
+    if any(isinstance(cell, Number | Decimal | float) for cell in known):
         numbers = [cell.value if isinstance(cell, Number) else None if cell is None else float(cell) for cell in cells]
         return pa.array(numbers, pa.float64())
     if known and all(isinstance(cell, bool) for cell in known):
         return pa.array(cells, pa.bool_())
     if known and all(isinstance(cell, int) for cell in known):
         return pa.array(cells, pa.int64())
-    return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+    return pa.nulls(len(cells), pa.string())
+
+
+def _text(cell: Cell) -> str:
+    return cell.exact if isinstance(cell, Number) else str(cell)

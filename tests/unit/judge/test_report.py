@@ -124,7 +124,7 @@ def test_pages_say_it(judged: SealedSweep, job: Any) -> None:
     assert "Collaboration: partial, not a result" in page
     main = files["index.html"].split('id="main"')[1].split("</table>")[0]
     assert ">S<" not in main  # a partial S is in no table of results
-    assert sorted(files) == sorted(
+    assert sorted(name for name in files if "analyses/" not in name) == sorted(
         ["index.html", "scenarios.html", "summary.json", "tables/runs.json", *(f"tables/{name}.csv" for name in TABLES),
          "configurations/claude-code.sonnet.html", "tasks/alpha.html", "tasks/beta.html",
          *(f"side/alpha-{r}.html" for r in (1, 2, 3)), "side/beta-1.html", "side/beta-3.html",
@@ -260,14 +260,15 @@ def test_a_success_without_a_verify_seal_is_said(sweep: SealedSweep, job: Any) -
     assert "no verify seal says so" in (summary.trials[1].trouble or "")
 
 
-def test_a_verdict_on_another_work_seal_is_said(sweep: SealedSweep, job: Any) -> None:
+def test_a_verdict_on_another_work_seal_is_refused_by_the_judge(sweep: SealedSweep, job: Any) -> None:
     path = Path(sweep.directory) / sweep.paths.attempt(1, 1).verify(1).seal
     other = VerifySeal.model_validate_json(path.read_bytes()).model_copy(update={"work_seal": sweep.members[3].work_seal}).seal()
     path.unlink()
     path.write_bytes(other)
     sweep.members[1] = sweep.members[1].model_copy(update={"seal": sha256_digest(other)})
-    summary, _, _ = report(judge_all(sweep, job), job)
-    assert "verified work seal" in (summary.trials[1].trouble or "")
+    status, message = job("judge", sweep, 0)
+    assert (status, message.reason) == (0, "EvidenceSwapped")
+    assert "verified work seal" in (message.message or "")
 
 
 def test_a_reward_that_is_not_the_sealed_one_is_said(sweep: SealedSweep, job: Any) -> None:
