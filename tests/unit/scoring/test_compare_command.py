@@ -1,0 +1,126 @@
+"""`realcli compare` as a person or a pipeline calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from realcli_cli.compare import choose_latest_good, latest_good
+from realcli_cli.main import UserError
+
+Called = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def document(failing: int, **more: Any) -> dict[str, Any]:
+    """Ten tasks; the first `failing` fail in both modes and break their scenario."""
+    runs = [
+        {"configuration": "c", "task": f"t{n}", "mode": mode, "repeat": 1, "valid": True, "reward": int(n >= failing),
+         "scenarios": {"q": [int(n >= failing)]} if mode == "COLLAB" else {}}
+        for n in range(10) for mode in ("EXEC", "COLLAB")
+    ]  # fmt: skip
+    return {"tree": {"U": {"u": ["q"]}}, "runs": runs, **more}
+
+
+@pytest.fixture
+def call(tmp_path: Path) -> Called:
+    def of(a: dict[str, Any], b: dict[str, Any], *options: str) -> subprocess.CompletedProcess[str]:
+        for name, given in (("a", a), ("b", b)):
+            (tmp_path / name / "tables").mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / "tables" / "runs.json").write_text(json.dumps(given))
+        command = [sys.executable, "-c", "from realcli_cli.main import main; main()", "compare"]
+        places = [str(tmp_path / "a"), str(tmp_path / "b" / "tables" / "runs.json")]
+        return subprocess.run([*command, *places, *options], capture_output=True, text=True, check=False)
+
+    return of
+
+
+GATE = "P(dJ_rate < -0.05) > 0.95"
+
+
+def test_a_report_folder_beside_a_file(call: Called) -> None:
+    done = call(document(0), document(7), "--fail-if", GATE)
+    assert done.returncode == 3, done.stderr
+    assert "note: not both sides tell their benchmark" in done.stdout
+    assert "c: 10 tasks on both sides; headline S" in done.stdout
+    assert "R_exec       1.000   0.300   -0.700" in done.stdout
+    assert f"FAILS  {GATE}: the probability is 1.000; it finds a drop of" in done.stdout
+
+
+def test_an_unchanged_agent_passes(call: Called) -> None:
+    done = call(document(3), document(3), "--fail-if", GATE, "--fail-if", "P(dR_exec < 0) > 0.5")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("holds  P(") == 2
+
+
+def test_json(call: Called) -> None:
+    done = call(document(0), document(2, benchmark="sha256:b"), "-o", "json", "--fail-if", "P(dR > 0) > 0.5")
+    assert done.returncode == 0, done.stderr
+    one = json.loads(done.stdout)["comparisons"][0]
+    assert one["changes"]["dR_exec"]["difference"] == {"exact": "-1/5", "value": -0.2}
+    assert one["changes"]["dR_exec"]["interval"]["high"] < 0 < one["changes"]["dR_exec"]["smallestDrop"]
+    assert one["gates"] == [{"gate": "P(dR > 0) > 0.5", "probability": 0.0, "fired": False}]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "message"),
+    [
+        ({"benchmark": "sha256:a"}, {"benchmark": "sha256:b"}, [], "A is of benchmark sha256:a, B of sha256:b"),
+        ({"judge": "sha256:a"}, {"judge": "sha256:b"}, ["--fail-if", GATE], "cannot be answered: A was judged by sha256:a"),
+        ({}, {}, ["--fail-if", "J < 0"], "'J < 0' is no gate"),
+        ({}, {}, ["--configuration", "x"], "A has no configuration x; expected one of c"),
+        ({}, {}, ["-o", "yaml"], "expected text or json"),
+        ({"runs": 3}, {}, [], "runs.json: runs: expected a list of runs, found 3"),
+    ],
+)
+def test_errors(call: Called, a: dict[str, Any], b: dict[str, Any], options: list[str], message: str) -> None:
+    done = call(document(1, **a) if "runs" not in a else {**document(1), **a}, document(1, **b), *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+def test_a_folder_without_runs(call: Called, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    command = [sys.executable, "-c", "from realcli_cli.main import main; main()", "compare"]
+    done = subprocess.run([*command, str(tmp_path / "empty"), "x.json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no tables/runs.json lies here; expected a report that this version wrote" in done.stderr
+
+
+def sweep(name: str, state: str = "Complete", at: str = "2026-01-01T00:00:00Z", report: bool = True) -> dict[str, Any]:
+    conditions = [{"type": "Complete", "lastTransitionTime": at}]
+    status = {"state": state, "reportURI": f"s3://b/r/{name}" if report else None, "conditions": conditions}
+    return {"metadata": {"name": name}, "status": status}
+
+
+def test_the_latest_good_sweep() -> None:
+    listed = [
+        sweep("old"),
+        sweep("new", at="2026-02-01T00:00:00Z"),
+        sweep("newer", state="Incomplete", at="2026-03-01T00:00:00Z"),
+        sweep("none", at="2026-04-01T00:00:00Z", report=False),
+        {"metadata": {"name": "planned"}},
+    ]
+    assert choose_latest_good(listed, "branch=main") == "s3://b/r/new"
+    assert choose_latest_good(listed, "branch=main", other="new") == "s3://b/r/old"
+    with pytest.raises(UserError, match=r"latest-good:branch=main: none of 1 sweeps with this label is Complete"):
+        choose_latest_good(listed[2:3], "branch=main")
+    with pytest.raises(UserError, match="expected a label selector"):
+        latest_good("main", None)
+
+
+def test_latest_good_asks_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kubectl on the path is called with the selector; its own words are told where it fails."""
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text('#!/bin/sh\nif [ "$4" = team=x ]; then cat "$0.json"; else echo "no rights: $*" >&2; exit 1; fi\n')
+    kubectl.chmod(0o755)
+    (tmp_path / "kubectl.json").write_text(json.dumps({"items": [sweep("one")]}))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert latest_good("team=x", "ns") == "s3://b/r/one"
+    with pytest.raises(UserError, match=r"latest-good:team=y: no rights: .* -n ns"):
+        latest_good("team=y", "ns")
