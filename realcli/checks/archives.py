@@ -19,6 +19,14 @@ MAX_UNPACKED = 256 << 20  # bytes of one archive, all that is packed in it toget
 MAX_DEPTH = 5  # archives in archives
 OPEN = "what is in it cannot be looked at"
 _BLOCK = 512
+_WINDOW = 1 << 27
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_STREAMS: dict[bytes, Callable[[], Any]] = {
+    b"\x1f\x8b\x08": lambda: zlib.decompressobj(wbits=31),
+    b"BZh": bz2.BZ2Decompressor,
+    b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(memlimit=1 << 28),
+}
+"""Compressed files by how they begin."""
 _TAIL = 66_000  # bytes: where the directory of a zip file ends, behind its longest comment
 _CLOSED = (
     b"7z\xbc\xaf\x27\x1c",
@@ -67,17 +75,16 @@ def _unpacked(data: bytes, budget: list[int], name: str, depth: int) -> Iterator
 
 def _members(data: bytes, limit: int) -> Iterator[tuple[str, bytes]]:
     """What lies directly in it; nothing for a file that is no archive."""
-    if data.startswith(b"\x1f\x8b\x08"):
-        yield "gzip", _streams(data, limit, lambda: zlib.decompressobj(wbits=31), b"\x1f\x8b")
-    elif data.startswith(b"BZh"):
-        yield "bzip2", _streams(data, limit, bz2.BZ2Decompressor, b"BZh")
-    elif data.startswith(b"\xfd7zXZ\x00"):
-        yield "xz", _streams(data, limit, lambda: lzma.LZMADecompressor(memlimit=1 << 28), b"\xfd7zXZ\x00")
-    elif data.startswith(b"\x28\xb5\x2f\xfd"):
-        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+    for magic, make in _STREAMS.items():
+        if data.startswith(magic):
+            yield from _streams(data, limit, make, magic)
+            return
+    if data.startswith(_ZSTD):
+        with zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(
             io.BytesIO(data), read_across_frames=True
         ) as plain:
-            yield "zstd", _bounded(plain.read(limit + 1), limit)
+            _bounded(plain.read(limit + 1), limit)  # what follows unpacks all at once
+        yield from _streams(data, limit, lambda: zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj(), _ZSTD)
     elif data.startswith(b"!<arch>\n"):
         yield from _ar(data)
     elif data.startswith(_CLOSED):
@@ -90,17 +97,21 @@ def _members(data: bytes, limit: int) -> Iterator[tuple[str, bytes]]:
         yield from _zip(data, limit)
 
 
-def _streams(data: bytes, limit: int, make: Callable[[], Any], magic: bytes) -> bytes:
-    """All members of a compressed file, one after the other; what follows the last and is none is left."""
-    out = bytearray()
+def _streams(data: bytes, limit: int, make: Callable[[], Any], magic: bytes) -> Iterator[tuple[str, bytes]]:
+    """Each member of a compressed file, and where there are several all of them as one; what follows the last is left."""
+    parts: list[bytes] = []
     while data.startswith(magic):
         unpacker = make()
-        out += unpacker.decompress(data, limit + 1 - len(out))
-        _bounded(bytes(out), limit)
+        left = limit + 1 - sum(map(len, parts))
+        parts.append(unpacker.decompress(data) if magic == _ZSTD else unpacker.decompress(data, left))
+        _bounded(b"".join(parts), limit)
         if not unpacker.eof:
             raise EOFError("it is cut")
         data = unpacker.unused_data.lstrip(b"\0")
-    return bytes(out)
+    for number, part in enumerate(parts, start=1):
+        yield f"part {number}" if len(parts) > 1 else "content", part
+    if len(parts) > 1:
+        yield "content", b"".join(parts)
 
 
 def _tar(data: bytes, limit: int) -> Iterator[tuple[str, bytes]]:
@@ -108,7 +119,10 @@ def _tar(data: bytes, limit: int) -> Iterator[tuple[str, bytes]]:
         for member in tar:
             file = tar.extractfile(member) if member.isreg() else None
             if file is not None:
-                yield member.name, _bounded(file.read(limit + 1), limit)
+                content = _bounded(file.read(limit + 1), limit)
+                if len(content) < member.size:
+                    raise EOFError(f"{member.name} is cut")
+                yield member.name, content
 
 
 def _is_tar(data: bytes) -> bool:
@@ -142,6 +156,8 @@ def _ar(data: bytes) -> Iterator[tuple[str, bytes]]:
     at = 8
     while at + 60 <= len(data):
         size = int(data[at + 48 : at + 58])
+        if at + 60 + size > len(data):
+            raise EOFError("it is cut")
         yield data[at : at + 16].decode("ascii", "replace").strip().rstrip("/"), data[at + 60 : at + 60 + size]
         at += 60 + size + size % 2
 
