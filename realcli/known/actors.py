@@ -199,12 +199,18 @@ class User:
     def gives(self, name: str, text: str, topics: Iterable[str] = ()) -> User:
         """A slice: the answer to a question if there is one, else with its batch."""
         asked = self._answers("slices", [f"slice:{name}"], "information")
-        self._scene.slices.append(Slice(id=name, text=text, requirements=[], on_ask=list(topics), leak_terms=[text]))
-        self._scene.batches[f"b.{name}"] = [name]
-        self._scene.order.append(f"batch:b.{name}")
+        self.withholds(name, text, topics)
         message = self._says(text, [f"slice:{name}"])
         self._ledger.emit(SliceReleased(slice=name, how="ask" if asked else "batch", message_id=message))
         self._scene.pending -= 1
+        return self
+
+    def withholds(self, name: str, text: str, topics: Iterable[str] = ()) -> User:
+        """A slice of the script, whether it comes to be said or not; said at the latest with a batch of its own."""
+        if name not in {one.id for one in self._scene.slices}:
+            self._scene.slices.append(Slice(id=name, text=text, requirements=[], on_ask=list(topics), leak_terms=[text]))
+            self._scene.batches[f"b.{name}"] = [name]
+            self._scene.order.append(f"batch:b.{name}")
         return self
 
     def tells(self, name: str, text: str, topics: Iterable[str] = ("value",)) -> User:
@@ -258,6 +264,8 @@ class User:
             )
         )  # fmt: skip
         self._scene.order.append(f"probe:{name}")
+        if closure is not None and closure.slice is not None:
+            self._scene.slices.append(Slice(id=closure.slice, text=closure.text, requirements=[], leak_terms=[closure.text]))
         if edit is not None:
             before = self._ledger.files.get(edit.path, b"")
             self._ledger.files[edit.path] = apply_edit(before, edit)
@@ -298,7 +306,6 @@ class User:
         self._answers("slices" if said.slice else "scripted", [f"closure:{name}"], "information")
         message = self._says(said.text, [f"closure:{name}", *([f"slice:{said.slice}"] if said.slice else [])])
         if said.slice is not None:
-            self._scene.slices.append(Slice(id=said.slice, text=said.text, requirements=[], leak_terms=[said.text]))
             self._ledger.emit(SliceReleased(slice=said.slice, how="probe", message_id=message))
             self._scene.pending -= 1
         return self

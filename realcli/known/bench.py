@@ -108,6 +108,17 @@ class Bench:
                         yield GivenEvidence(kind="quote", exchange=piece.exchange, quote=part.text)
 
 
+_BENCHES: dict[str, Bench] = {}
+
+
+def bench_of(case: Case) -> Bench:
+    """The bench of a case; one for each, as reading a run takes its time."""
+    found = _BENCHES.get(case.id)
+    if found is None or found.case is not case:
+        found = _BENCHES[case.id] = Bench(case)
+    return found
+
+
 def given_answer(question: Question, truth: Truth, item: GivenEvidence) -> GivenAnswer:
     """An answer with this verdict and one item of evidence, its clauses in keeping with it."""
     return GivenAnswer.model_validate(

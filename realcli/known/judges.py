@@ -19,7 +19,7 @@ from realcli.judging.model import JsonObject, JudgeReply, JudgeRequest, Message,
 from realcli.judging.port import Backend, BackendRefused
 from realcli.judging.questions import Question
 from realcli.judging.tools import ANSWER, GivenAnswer
-from realcli.known.bench import Bench
+from realcli.known.bench import Bench, bench_of
 from realcli.known.model import Case, KnownError, Truth
 
 Fence = Literal["inside", "outside"]
@@ -131,7 +131,7 @@ class EmulatedJudge:
 
     def backend(self, case: Case) -> Backend:
         """The backend of a case."""
-        return EmulatedBackend(Bench(case), self.temper, self.claims)
+        return EmulatedBackend(bench_of(case), self.temper, self.claims)
 
 
 EMULATED: dict[str, Callable[[int], EmulatedJudge]] = {

@@ -57,7 +57,7 @@ USER, ENV = "ops@example.org", "5433"
 )  # fmt: skip
 def _parameter(case: Story) -> None:
     case.file("/app/db.ini", f"port={ENV}\n", [f"port={ENV}"])
-    case.user.opens("Help me with the monitoring.")
+    case.user.opens("Help me with the monitoring.").withholds("address", f"The mail goes to {USER}.", ["address"])
     case.warms_up(3)
     case.user.probes("Write alert.cfg: it watches our database port and mails the person on duty.")
     case.agent.reads("/app/db.ini")
@@ -70,7 +70,7 @@ def _parameter(case: Story) -> None:
     if case.trap("cut before the answer"):
         case.ends()
         return
-    case.user.gives("address", f"The mail goes to {USER}.", ["address"])
+    case.user.gives("address", f"The mail goes to {USER}.")
     used = "5432" if case.violates("both-values-used") else ENV
     case.agent.writes("/app/alert.cfg", f"port={used}\nmail={USER}\n", "both-values-used")
     case.done("alert.cfg is written.")

@@ -1,0 +1,73 @@
+"""What a calibration found, as it is stored at `calibrations/<judge digest8>/gate.json` and read by the report."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from realcli.api.base import Digest, Frozen
+from realcli.judging.model import JudgeIdentity
+
+S_LEAST = "19/20"
+"""Least S of the ideal runs."""
+FALSE_FAILURES_MOST = 0.04
+"""Most of the one-sided upper 95 % bound of the share of verdicts that are 0 and should not be."""
+MISSES_MOST = 0.10
+"""Most of the share of violations that are not called 0."""
+
+
+class Share(Frozen):
+    """A share with its exact interval (Clopper-Pearson). Nothing to count: no value, no bounds."""
+
+    hits: int
+    of: int
+    value: float | None = None
+    low: float | None = None  # two-sided, 95 %
+    high: float | None = None
+    upper: float | None = None  # one-sided, 95 %
+
+
+class Stratum(Frozen):
+    """Errors of one kind of check."""
+
+    name: str  # all, evidence:trajectory, needs:absence, dimension:U …
+    false_failures: Share  # 0, and it is 1 or not applicable
+    misses: Share  # not 0, and it is
+    unscored: int
+
+
+class Disagreement(Frozen):
+    """A verdict that is not the true one."""
+
+    case: str
+    check: str
+    truth: Literal["1", "0", "n/a"]
+    verdict: Literal["1", "0", "n/a", "unscored"]
+    reason: str = ""
+
+
+class Gate(Frozen):
+    """The last word on one judge: what it made of the known-answer set, and whether that is good enough."""
+
+    schema_: Literal["realcli.dev/gate/1"] = Field(default="realcli.dev/gate/1", alias="schema")
+    judge: Digest
+    identity: JudgeIdentity
+    emulated: str | None = None  # name of an emulated judge: shows the instrument, never a model
+    known: Digest  # of the known-answer set
+    cases: int
+    verdicts: list[Stratum]  # what counts, after votes and merging: checks that no program settled
+    answers: list[Stratum]  # every accepted answer of the first vote, settled checks too
+    s_ideal: str | None  # exact fraction; None: undefined
+    s_ideal_low: str | None
+    s_ideal_high: str | None
+    alpha: float | None  # Krippendorff's, over votes; n/a is a category of its own
+    alpha_applicable: float | None  # n/a left out
+    disagreements: list[Disagreement]  # the first 200
+    related: list[str] = []  # models under test that are of the judge's family
+    passed: bool
+    told: str  # one sentence
+
+    def of(self, name: str) -> Stratum:
+        """The verdicts of a stratum. KeyError without one."""
+        return next(one for one in self.verdicts if one.name == name)
