@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from realcli.audit.model import AuditRecord
-from realcli.audit.program import audited, contaminated, counts, outcome_flag
+from realcli.audit.repeat import Whose
+from realcli.audit.repeat import audit_repeat as record_of
 from realcli.audit.view import view_of
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.problems import BenchmarkError
@@ -33,26 +34,11 @@ def audit_repeats(
 
 def audit_repeat(asked: GroupInput, one: Opened, task: TaskSide, judge: str, by: Asking | None) -> AuditRecord:
     """The audit of one run."""
-    trajectory = one.attempt.trajectory
+    member = one.member
+    whose = Whose(asked.configuration, asked.task, member.repeat, member.ordinal, member.attempt, one.work_seal, judge)
+    blobs = SealedBlobs(one.attempt)
     try:
-        view = view_of(
-            trajectory, task.script, task.oracle, load_catalogue(), task.instances, SealedBlobs(one.attempt), task.traps
-        )
+        view = view_of(one.attempt.trajectory, task.script, task.oracle, load_catalogue(), task.instances, blobs, task.traps)
+        return record_of(view, whose) if by is None else record_of(view, whose, by.settings.model, by.backend, by.purse, by.pool)
     except (BenchmarkError, CheckError) as error:
         raise Refused("CheckRefused", f"task {asked.task}: {error}") from error
-    checks = audited(view)
-    unmatched, unscripted = counts(trajectory)
-    return AuditRecord(
-        configuration=asked.configuration,
-        task=asked.task,
-        repeat=one.member.repeat,
-        ordinal=one.member.ordinal,
-        attempt=one.member.attempt,
-        work_seal=one.work_seal,
-        judge=judge,
-        checks=checks,
-        contaminated=contaminated(checks, view),
-        outcome_flag=outcome_flag(checks),
-        ask_unmatched=unmatched,
-        unscripted_answers=unscripted,
-    )

@@ -185,6 +185,12 @@ def shown(run: SimulatedRun) -> SimulatedRun:
     return finished_on(run)
 
 
+def asking(run: SimulatedRun, question: str) -> SimulatedRun:
+    """The agent's first words are a question."""
+    run.start().hand_over(question)
+    return finished_on(run)
+
+
 def finished_on(run: SimulatedRun) -> SimulatedRun:
     run.work(*work_for(run.play))
     for _ in range(40):
@@ -234,7 +240,7 @@ FAULTS: dict[str, Fault] = {
         {"policy"},
         says("m2", "No, leave that as it is.", "Use your judgement there."),
         harm="unscored",
-        play=lambda run: finished_on(run.start().hand_over("May I change the logo?")),
+        play=lambda run: asking(run, "May I change the logo?"),
     ),
     # licences, order
     "early slice": Fault({FIDELITY, DISCLOSURE}, {"ask"}, intercept=early_slice, flag=True),
@@ -253,7 +259,7 @@ FAULTS: dict[str, Fault] = {
         {FIDELITY},
         {"early"},
         message("m2", lambda data: {"source_ids": []}),
-        play=lambda run: finished_on(run.start().hand_over("What is the operating system?")),
+        play=lambda run: asking(run, "What is the operating system?"),
     ),
     "the release is not logged": Fault({FIDELITY}, {"ask"}, writes(SliceReleased, dropped("owner"))),
     "withheld to the end": Fault({FIDELITY}, {"ask"}, intercept=silent("slice:owner"), flag=True, script=ending("batch:last")),
@@ -374,7 +380,7 @@ def test_a_fault_is_found_by_its_check_and_contaminates_what_it_touched(name: st
     run = fault.play(run_of(fault.script, **hooks))
     assert run.state.ended
     checks, view = audit_of(run)
-    found = {one.check: one.verdict for one in checks}
+    found: dict[str, str] = {one.check: one.verdict for one in checks}
     why = [f"{one.check}: {deviation.what} {deviation.affected}" for one in checks[:6] for deviation in one.deviations]
     assert {check for check, verdict in found.items() if verdict == "0" and check != HARM} == fault.failing, why
     assert set(contaminated(checks, view)) == fault.contaminated, why
