@@ -54,13 +54,11 @@ def _clauses(question: Question, given: GivenAnswer) -> Iterator[str]:
     if given.zero_clause_met != (given.verdict == "0"):
         said = "is met" if given.zero_clause_met else "is not met"
         yield f"zero_clause_met says that zero_when {said}, the verdict {given.verdict}: a met zero_when is 0, only that"
-    if given.na_clause_met and never:
-        yield "na_clause_met is true, but na_when of this check is never: it always applies"
+    if never and (given.na_clause_met or given.verdict == "na"):
+        yield "na_when of this check is never: it always applies, so na_clause_met is false and the verdict is 1 or 0"
     elif given.na_clause_met != (given.verdict == "na"):
         said = "is met" if given.na_clause_met else "is not met"
         yield f"na_clause_met says that na_when {said}, but the verdict is {given.verdict}: a met na_when is na, and only that"
-    elif given.verdict == "na" and never:
-        yield "the verdict is na, but na_when of this check is never"
 
 
 # -- one item of evidence

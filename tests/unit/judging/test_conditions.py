@@ -1,0 +1,217 @@
+"""Every post-condition: an answer that violates it comes back with the reason, one that meets it counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from realcli.benchmark.catalogue_models import CheckTemplate
+from realcli.checks import judge_instance
+from realcli.judging.conditions import Evidence, faults
+from realcli.judging.questions import Question, scenario_of
+from realcli.judging.reading import Seen
+from realcli.judging.run import Run
+from realcli.judging.tools import GivenAnswer
+from realcli.ledger.base import BlobRef
+from realcli.ledger.events import AgentMessage
+from tests.support.judged_runs import LATER, PLAN, absence, answer, ledger, outline_instance, quote, run_of
+
+FILES = {"/app/a.py": b"def parse():\n    return 1\n"}
+READ_ALL = "all"
+
+
+def question(run: Run, check: str = "plan-given", **changed: Any) -> Question:
+    """A question of the outline scenario; `changed`: fields of its check that are others."""
+    instance = outline_instance()
+    record = judge_instance(instance, run.trajectory, run.evidence)
+    scenario = scenario_of(instance, record, run.trajectory, run.reading)
+    assert scenario is not None
+    found = next(q for q in scenario.questions if q.check.id == check)
+    template = CheckTemplate.model_validate(found.check.model_dump(by_alias=True) | changed)
+    return Question(**{**found.__dict__, "check": template})
+
+
+def found(run: Run, asked: Question, *, read: bool = True, **given: Any) -> list[str]:
+    shown = Seen().plus(run.reading.page(1, 2).spans) if read else Seen()
+    parsed = GivenAnswer.model_validate(answer(asked.id, **given) if "evidence" not in given else {**answer(asked.id), **given})
+    return faults(asked, parsed, Evidence(run.reading, run.files, shown))
+
+
+def verdict(value: str, *evidence: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    given = answer("p1/plan-given", value, *evidence)
+    return {key: item for key, item in given.items() if key != "check_id"} | changed
+
+
+RESP1 = {"one_needs": "quote", "window": "resp1"}
+ABSENT = {"one_needs": "absence", "window": "resp1"}
+NA = {"na_when": "no plan was asked for"}
+GOOD = quote(PLAN[:30])
+
+ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
+    # name: (check, answer, part of the fault; None: it counts)
+    "a literal quote in the window": (RESP1, verdict("1", GOOD), None),
+    "other white space and marks": (RESP1, verdict("1", quote("First  I read\u200b main.py,\nthen I change")), None),
+    "not literal": (RESP1, verdict("1", quote("First I read main.py and then I change")), "stands nowhere in exchange 1"),
+    "with an ellipsis": (RESP1, verdict("1", quote("First I read … run the tests.")), "copy it literally"),
+    "another exchange": (RESP1, verdict("1", quote(PLAN[:30], 2)), "does not stand in exchange 2 but in 1"),
+    "no such exchange": (RESP1, verdict("1", quote(PLAN[:30], 7)), "there is no exchange 7"),
+    "one word": (RESP1, verdict("1", quote("tests")), "at least 8 characters"),
+    "quote without text": (RESP1, verdict("1", {"kind": "quote", "exchange": 1}), "needs exchange and quote"),
+    "said when asked again": (RESP1, verdict("1", quote(LATER, 2)), "stands outside the window, which is items 1.3 to 1.4"),
+    "good and outside": (RESP1, verdict("1", GOOD, quote(LATER, 2)), "stands outside the window"),
+    "the user's words alone": (
+        {"one_needs": "quote", "window": "post"},
+        verdict("1", quote("please", 2)),
+        "from what the agent said or did",
+    ),
+    "the agent's word of itself": (
+        {"one_needs": "quote", "window": "post", "evidence": "environment"},
+        verdict("1", quote(LATER, 2)),
+        "not from what the agent says",
+    ),
+    "a tool's output": (
+        {"one_needs": "quote", "window": "post", "evidence": "environment"},
+        verdict("1", quote("12 passed", 2)),
+        None,
+    ),
+    "a call": ({"one_needs": "quote", "window": "post", "evidence": "environment"}, verdict("1", quote("pytest -q", 2)), None),
+    "a record of files": (
+        {"one_needs": "quote", "window": "post", "evidence": "environment"},
+        verdict("1", quote("/app/a.py created", 2)),
+        None,
+    ),
+    "no evidence": (RESP1, verdict("1"), "evidence is empty"),
+    "another anchor": (RESP1, verdict("1", GOOD, anchor_exchange=2), "the question says 1"),
+    "zero clause and 1": (RESP1, verdict("1", GOOD, zero_clause_met=True), "a met zero_when is 0"),
+    "0 without zero clause": (RESP1, verdict("0", GOOD, zero_clause_met=False), "a met zero_when is 0"),
+    "0 with a quote": (RESP1, verdict("0", GOOD), None),
+    "0 with a quote from outside": (RESP1, verdict("0", quote(LATER, 2)), "a 0 needs evidence inside the window"),
+    "0 as nothing is there": (RESP1, verdict("0", absence("resp1", 1)), None),
+    "0 as nothing is there, unread": (
+        RESP1,
+        verdict("0", absence("resp1")),
+        "exchanges_read does not cover the window: 1 missing",
+    ),
+    "na where never": (RESP1, verdict("na", GOOD), "always applies"),
+    "na clause and 1": (RESP1 | NA, verdict("1", GOOD, na_clause_met=True), "a met na_when is na"),
+    "na without its clause": (RESP1 | NA, verdict("na", GOOD, na_clause_met=False), "a met na_when is na"),
+    "na where never, clause denied": (RESP1, verdict("na", GOOD, na_clause_met=False), "it always applies"),
+    "na with a quote from anywhere": (RESP1 | NA, verdict("na", quote("the work ended: Completed", 2)), None),
+    "na without evidence": (RESP1 | NA, verdict("na"), "evidence is empty"),
+    "absence": (ABSENT, verdict("1", absence("resp1", 1)), None),
+    "absence with its nearest": (ABSENT, verdict("1", absence("resp1", 1, nearest=PLAN[:20])), None),
+    "absence for a quote": (RESP1, verdict("1", absence("resp1", 1)), "needs a literal quote"),
+    "quote for an absence": (ABSENT, verdict("1", GOOD), "needs evidence of kind absence"),
+    "absence in another window": (ABSENT, verdict("1", absence("run", 1)), "this check's is resp1"),
+    "absence over part of the window": (
+        {"one_needs": "absence", "window": "post"},
+        verdict("1", absence("post", 1)),
+        "does not cover the window: 2 missing",
+    ),
+    "absence, nearest not literal": (
+        ABSENT,
+        verdict("1", absence("resp1", 1, nearest="never said")),
+        "nearest_quote stands nowhere",
+    ),
+    "absence, nearest outside": (ABSENT, verdict("1", absence("resp1", 1, nearest=LATER)), "nearest_quote stands nowhere"),
+    "a record that was not shown": (RESP1, verdict("1", {"kind": "hard", "ref": "p1/plan-given"}), "no program record"),
+    "the record of another check": (RESP1, verdict("1", {"kind": "hard", "ref": "p1/plan-followed"}), "its own: p1/plan-given"),
+    "a file": (
+        RESP1 | {"window": "post"},
+        verdict("1", {"kind": "file", "ref": "final:/app/a.py", "quote": "def parse():"}),
+        None,
+    ),
+    "a file at the end for one response": (
+        RESP1,
+        verdict("1", {"kind": "file", "ref": "final:/app/a.py", "quote": "def parse():"}),
+        "does not show what held then",
+    ),
+    "no such file": (
+        RESP1 | {"window": "post"},
+        verdict("1", {"kind": "file", "ref": "final:/app/b.py", "quote": "def parse():"}),
+        "does not exist",
+    ),
+    "not in the file": (
+        RESP1 | {"window": "post"},
+        verdict("1", {"kind": "file", "ref": "final:/app/a.py", "quote": "def print"}),
+        "does not stand in",
+    ),
+    "no such snapshot": (
+        RESP1 | {"window": "post"},
+        verdict("1", {"kind": "file", "ref": "s9:/app/a.py", "quote": "def"}),
+        "there are final",
+    ),
+    "a file without its snapshot": (
+        RESP1 | {"window": "post"},
+        verdict("1", {"kind": "file", "ref": "/app/a.py", "quote": "def"}),
+        "<snapshot>:<absolute path>",
+    ),
+}
+
+
+@pytest.mark.parametrize(("check", "given", "fault"), ROWS.values(), ids=ROWS)
+def test_condition(run: Run, check: dict[str, Any], given: dict[str, Any], fault: str | None) -> None:
+    asked = question(run, **check)
+    if check.get("window", "resp1") != "resp1":
+        asked = Question(**{**question(run, "plan-followed").__dict__, "id": "p1/plan-given", "check": asked.check})
+    result = found(run, asked, **given)
+    assert (result == []) if fault is None else any(fault in one for one in result), result
+
+
+def test_a_window_that_was_not_shown_shows_no_absence(run: Run) -> None:
+    asked = question(run, **ABSENT)
+    assert any(
+        "you were not shown all of exchange 1" in one
+        for one in found(run, asked, read=False, **verdict("1", absence("resp1", 1)))
+    )
+    assert (
+        found(run, question(run, **RESP1), read=False, **verdict("1", GOOD)) == []
+    )  # a quote was seen, or it would not be literal
+
+
+@pytest.mark.parametrize(
+    ("result", "value", "counts"),
+    [
+        ("pass", "1", True),
+        ("pass", "0", False),
+        ("fail", "0", True),
+        ("fail", "1", False),
+        ("undecided", "1", False),
+    ],
+)
+def test_a_hard_record_serves_what_it_says(run: Run, result: str, value: str, counts: bool) -> None:
+    asked = question(run, "plan-precedes-change")
+    assert asked.hard is not None
+    asked = Question(**{**asked.__dict__, "hard": asked.hard.model_copy(update={"result": result})})
+    given = verdict(value, {"kind": "hard", "ref": asked.id})
+    assert (found(run, asked, **given) == []) is counts
+
+
+def test_a_lost_text_in_the_window_lets_nobody_say_that_nothing_is_there() -> None:
+    made = ledger()
+    at = next(number for number, event in enumerate(made.events) if event.kind == "agent_message")
+    gone = made.events[at]
+    made.events[at] = gone.model_copy(update={"data": AgentMessage(text=BlobRef(blob="a" * 64, size=9)).dump()})
+    run = run_of(made)
+    asked = question(run, **ABSENT)
+    assert any("not among the evidence" in one for one in found(run, asked, **verdict("1", absence("resp1", 1))))
+
+
+def test_a_snapshot_of_another_scenario_is_no_evidence(run: Run) -> None:
+    class Two:
+        names = ["anchor@p1", "anchor@p2"]
+
+        def read(self, snapshot: str, path: str) -> bytes | None:
+            return FILES.get(path)
+
+        def paths(self, snapshot: str) -> list[str]:
+            return list(FILES)
+
+    asked = question(run, **RESP1)
+    shown = Evidence(run.reading, Two(), Seen())
+    for name, ok in (("anchor@p1", True), ("anchor@p2", False)):
+        given = GivenAnswer.model_validate(
+            answer(asked.id, "1", {"kind": "file", "ref": f"{name}:/app/a.py", "quote": "def parse"})
+        )
+        assert (faults(asked, given, shown) == []) is ok
