@@ -1,0 +1,315 @@
+"""Backends without a network: retries, errors in our words, stored exchanges, recordings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from realcli.api.models import Prices
+from realcli.api.trial import Tokens
+from realcli.judging.model import Exchange, JudgeReply, JudgeRequest, Message, Parameters, ToolReturn, ToolSpec
+from realcli.judging.opening import QUESTIONS
+from realcli.judging.port import BackendRefused, BackendUnavailable, RequestTooLarge
+from realcli.storage.local import LocalStore
+from realcli_judge.backends import anthropic_sdk, openai_sdk
+from realcli_judge.backends.calling import ATTEMPTS, Trouble, arguments, as_object, call, redacted
+from realcli_judge.backends.opening import open_backend
+from realcli_judge.backends.recordings import RecordBackend, ReplayBackend, ReplayMiss
+from realcli_judge.backends.stored import StoredBackend
+from realcli_judge.inputs import Refused
+from tests.support.judged_runs import Told, in_turn, reply, use
+
+KEY = "sk-secret-0123456789"
+
+
+def request(**changed: Any) -> JudgeRequest:
+    tool = ToolSpec(name="answer", description="d", parameters={"type": "object"})
+    base: dict[str, Any] = {
+        "purpose": "checks", "about": ["p1/a", "p1/b"], "model": "m", "api": "chat", "system": "s",
+        "messages": [Message(role="user", text="hello")], "tools": [tool],
+    }  # fmt: skip
+    return JudgeRequest(**(base | changed))
+
+
+SAID = reply(use("answer", instance="p1", answers=[])).model_copy(update={"usage": Tokens(input=10, output=1_000_000)})
+
+# -- one call
+
+
+class Failing:
+    """Raises prepared troubles, then answers."""
+
+    def __init__(self, *troubles: Trouble) -> None:
+        self.left = list(troubles)
+        self.waits: list[float] = []
+        self.calls = 0
+
+    def __call__(self) -> str:
+        self.calls += 1
+        if self.left:
+            raise ProviderError(self.left.pop(0))
+        return "ok"
+
+
+class ProviderError(Exception):
+    def __init__(self, trouble: Trouble) -> None:
+        self.trouble = trouble
+
+
+def read(error: Exception) -> Trouble | None:
+    return error.trouble if isinstance(error, ProviderError) else None
+
+
+def attempt(work: Failing) -> str:
+    return call(work, read, "https://judge", KEY, work.waits.append)
+
+
+PASSING = {
+    "too many requests": (Trouble(429, "slow down", "7"), [7.0]),
+    "a date": (Trouble(429, "slow down", "Wed, 21 Oct 2026 07:28:00 GMT"), [1.0]),
+    "at once": (Trouble(429, "slow down", "0"), [0.0]),
+    "before now": (Trouble(503, "away", "-3"), [0.0]),
+    "overloaded": (Trouble(529, "overloaded"), [1.0]),
+    "a timeout of the server": (Trouble(408, "timeout"), [1.0]),
+    "no answer": (Trouble(None, "no answer"), [1.0]),
+}
+
+
+@pytest.mark.parametrize(("trouble", "waits"), PASSING.values(), ids=PASSING)
+def test_what_passes_is_tried_again(trouble: Trouble, waits: list[float]) -> None:
+    work = Failing(trouble)
+    assert (attempt(work), work.waits) == ("ok", waits)
+
+
+def test_waits_double_and_end() -> None:
+    work = Failing(*[Trouble(500, "broken")] * ATTEMPTS)
+    with pytest.raises(BackendUnavailable, match=r"https://judge: HTTP 500: broken, after 6 attempts"):
+        attempt(work)
+    assert (work.waits, work.calls) == ([1.0, 2.0, 4.0, 8.0, 16.0], ATTEMPTS)
+
+
+def test_a_wait_that_is_too_long_is_not_waited() -> None:
+    work = Failing(Trouble(429, "tomorrow", "86400"))
+    with pytest.raises(BackendUnavailable):
+        attempt(work)
+    assert (work.waits, work.calls) == ([], 1)
+
+
+REFUSED = {
+    "a wrong key": (Trouble(401, f"Incorrect API key provided: {KEY}"), BackendRefused, "check the Secret"),
+    "no such model": (Trouble(404, "model not found"), BackendRefused, "the model id and the endpoint's url"),
+    "a request it does not take": (Trouble(400, "tools: unsupported"), BackendRefused, "does not take what is asked"),
+    "too long": (Trouble(400, "prompt is too long: 250000 tokens > 200000 maximum"), RequestTooLarge, "too long"),
+    "over the context": (Trouble(400, "This model's maximum context length is 8192 tokens"), RequestTooLarge, "8192"),
+    "too many bytes": (Trouble(413, "Request exceeds the maximum size"), RequestTooLarge, "413"),
+}
+
+
+@pytest.mark.parametrize(("trouble", "kind", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_never_will_is_not_tried_again(trouble: Trouble, kind: type[Exception], told: str) -> None:
+    work = Failing(trouble)
+    with pytest.raises(kind, match=told) as raised:
+        attempt(work)
+    assert work.calls == 1
+    assert KEY not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_what_is_not_the_providers_goes_up_as_it_is() -> None:
+    def broken() -> str:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        call(broken, read, "w", KEY)
+
+
+@pytest.mark.parametrize("text", [f"key {KEY} is wrong", "key sk-s****************6789 is wrong"])
+def test_keys_are_redacted(text: str) -> None:
+    assert redacted(text, KEY) == "key [key] is wrong"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("{", {"unparsable": "{"}),
+        ("[1]", {"unparsable": [1]}),
+        ('{"a": NaN}', {"unparsable": '{"a": NaN}'}),
+        ('{"a": "\\ud800"}', {"a": "?"}),
+        ("[" * 100_000, {"unparsable": "[" * 100_000}),
+    ],
+)
+def test_arguments(text: str, value: object) -> None:
+    found = arguments(text)
+    assert found == value
+    json.dumps(found, allow_nan=False).encode()
+    assert as_object("text") == {"unparsable": "text"}
+
+
+# -- bodies
+
+
+def talk() -> JudgeRequest:
+    return request(
+        parameters=Parameters(max_output_tokens=5_000, temperature="0.5"),
+        messages=[
+            Message(role="user", text=f"the run\n{QUESTIONS}\nwhat about it"),
+            Message(role="assistant", text="looking", uses=[use("search", "t1", text="x")]),
+            Message(role="user", returns=[ToolReturn(id="t1", text="none", is_error=True)]),
+        ],
+    )
+
+
+def test_anthropic_body() -> None:
+    body = anthropic_sdk.body_of(talk())
+    assert (body["max_tokens"], body["temperature"], body["system"][0]["text"]) == (5_000, 0.5, "s")
+    first, second, third = body["messages"]
+    assert [block["text"] for block in first["content"]] == ["the run", f"{QUESTIONS}\nwhat about it"]
+    assert "cache_control" in first["content"][0]  # the run is the same for every vote
+    assert second["content"][1] == {"type": "tool_use", "id": "t1", "name": "search", "input": {"text": "x"}}
+    assert third["content"][0] | {"cache_control": 0} == {
+        "type": "tool_result", "tool_use_id": "t1", "content": "none", "is_error": True, "cache_control": 0,
+    }  # fmt: skip
+    assert sum("cache_control" in block for message in body["messages"] for block in message["content"]) <= 3
+
+
+def test_chat_body() -> None:
+    body = openai_sdk.chat_body(talk(), "max_completion_tokens")
+    assert (body["max_completion_tokens"], body["temperature"]) == (5_000, 0.5)
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "tool"]
+    assert body["messages"][2]["tool_calls"][0]["function"] == {"name": "search", "arguments": '{"text": "x"}'}
+    assert body["messages"][3] == {"role": "tool", "tool_call_id": "t1", "content": "error: none"}
+
+
+def test_responses_body() -> None:
+    body = openai_sdk.responses_body(talk())
+    assert (body["max_output_tokens"], body["store"], body["instructions"]) == (5_000, False, "s")
+    assert [item.get("type") or item["role"] for item in body["input"]] == [
+        "user", "assistant", "function_call", "function_call_output",
+    ]  # fmt: skip
+
+
+def test_what_is_for_people_is_not_sent() -> None:
+    asked = request(api="anthropic", about=["nobody/knows"], purpose="audit")
+    for body in (anthropic_sdk.body_of(asked), openai_sdk.chat_body(asked, "max_tokens"), openai_sdk.responses_body(asked)):
+        assert "nobody/knows" not in json.dumps(body)
+        assert '"audit"' not in json.dumps(body)
+
+
+# -- stored
+
+
+def stored(tmp_path: Path, inner: Any, prices: Prices | None = None) -> tuple[StoredBackend, LocalStore]:
+    store = LocalStore(tmp_path / "store")
+    return StoredBackend(store, lambda key: f"exchanges/{key}.json", inner, prices), store
+
+
+def test_an_answer_is_stored_and_not_asked_for_again(tmp_path: Path) -> None:
+    inner = in_turn(SAID)
+    backend, store = stored(tmp_path, inner, Prices(input_per_million="1", output_per_million="2"))
+    assert backend.complete(request()) == SAID
+    assert backend.complete(request()) == SAID
+    assert len(inner.asked) == 1
+    exchange = Exchange.model_validate_json(store.get(f"exchanges/{request().key}.json"))
+    assert (exchange.key, exchange.request, exchange.cost_usd) == (request().key, request(), "2.000010000")
+
+
+def test_the_first_stored_reply_counts(tmp_path: Path) -> None:
+    other = reply(text="another")
+
+    def late(asked: JudgeRequest) -> JudgeReply:  # another Job stores its reply while this one is asked
+        stored(tmp_path, in_turn(other))[0].complete(asked)
+        return SAID
+
+    assert stored(tmp_path, Told(late))[0].complete(request()) == other
+
+
+def test_a_changed_exchange_is_refused(tmp_path: Path) -> None:
+    backend, store = stored(tmp_path, in_turn(SAID))
+    backend.complete(request())
+    data = store.get(f"exchanges/{request().key}.json")
+    store.put_once(f"exchanges/{request(vote=2).key}.json", data)
+    with pytest.raises(Refused, match="holds the exchange of another request") as raised:
+        backend.complete(request(vote=2))
+    assert raised.value.reason == "EvidenceSwapped"
+    store.put_once(f"exchanges/{request(vote=3).key}.json", b"{}")
+    with pytest.raises(Refused, match="is no exchange") as raised:
+        backend.complete(request(vote=3))
+    assert raised.value.reason == "EvidenceChanged"
+
+
+# -- recordings
+
+
+def test_record_and_replay(tmp_path: Path) -> None:
+    inner = in_turn(SAID)
+    recorder = RecordBackend(tmp_path / "r", inner)
+    assert recorder.complete(request()) == SAID
+    assert ReplayBackend(tmp_path / "r").complete(request()) == SAID
+    assert [path.name for path in (tmp_path / "r").iterdir()] == [f"{request().key}.json"]
+
+
+def test_record_refuses_to_overwrite(tmp_path: Path) -> None:
+    RecordBackend(tmp_path, in_turn(SAID)).complete(request())
+    before = (tmp_path / f"{request().key}.json").read_bytes()
+    inner = in_turn(reply(text="other"))
+    with pytest.raises(BackendRefused, match="is not overwritten"):
+        RecordBackend(tmp_path, inner).complete(request())
+    assert inner.asked == []
+    assert (tmp_path / f"{request().key}.json").read_bytes() == before
+
+
+def test_a_miss_names_checks_key_and_the_nearest_recording(tmp_path: Path) -> None:
+    recorder = RecordBackend(tmp_path, in_turn(SAID))
+    near = request(messages=[Message(role="user", text="hello world, this is exchange 1")])
+    recorder.complete(near)
+    recorder.complete(request(model="another"))
+    asked = request(messages=[Message(role="user", text="hello world, this is exchange 2")])
+    with pytest.raises(ReplayMiss) as raised:
+        ReplayBackend(tmp_path).complete(asked)
+    told = str(raised.value)
+    assert "no recording of checks (p1/a, p1/b), vote 1" in told
+    assert asked.key in told
+    assert f"the nearest is {near.key}.json, which first differs at messages[0].text" in told
+    assert "this is exchange 2" in told
+    assert "this is exchange 1" in told
+
+
+def test_a_miss_without_any_recording(tmp_path: Path) -> None:
+    with pytest.raises(ReplayMiss, match="there is no recording at all"):
+        ReplayBackend(tmp_path).complete(request())
+    with pytest.raises(BackendRefused, match="no directory of recordings"):
+        ReplayBackend(tmp_path / "nowhere")
+
+
+def test_a_longer_request_differs_where_it_goes_on(tmp_path: Path) -> None:
+    RecordBackend(tmp_path, in_turn(SAID)).complete(request())
+    longer = request(messages=[*request().messages, Message(role="assistant", text="x")])
+    with pytest.raises(ReplayMiss, match=r"differs at messages\[1\]\.role, which only the asked request has"):
+        ReplayBackend(tmp_path).complete(longer)
+
+
+# -- which one
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({}, "REALCLI_KEY_JUDGE is not set: does key k of Secret s exist"),
+        ({"REALCLI_JUDGE_BACKEND": "replay"}, "expected replay:DIR or record:DIR"),
+        ({"REALCLI_JUDGE_BACKEND": "guess:/x"}, "expected replay:DIR or record:DIR"),
+        ({"REALCLI_JUDGE_BACKEND": "replay:/nowhere/at/all"}, "no directory of recordings"),
+    ],
+)
+def test_backends_that_cannot_be_opened(environ: dict[str, str], told: str) -> None:
+    from realcli.api.judge import JudgeModel
+
+    endpoint = {"url": "https://a/v1", "apiKey": {"secretRef": {"name": "s", "key": "k"}}}
+    model = JudgeModel.model_validate({"model": "m", "endpoints": {"chat": endpoint}})
+    with pytest.raises(BackendRefused, match=told):
+        open_backend(model, environ)
+    opened = open_backend(model, {"REALCLI_KEY_JUDGE": KEY})
+    assert isinstance(opened, openai_sdk.OpenAIBackend)
