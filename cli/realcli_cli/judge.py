@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from realcli_cli.judge_calibrate import calibrate
+
 app = typer.Typer(no_args_is_help=True, help="The judge of collaboration: review its answers, calibrate it.")
 
 
 @app.callback()
 def _group() -> None:
     """Keep subcommands while there is only one."""
+
+
+app.command()(calibrate)

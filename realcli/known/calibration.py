@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,7 +15,7 @@ from realcli.judging.model import JudgeIdentity
 from realcli.judging.port import Backend
 from realcli.judging.purse import Purse
 from realcli.judging.run import Judged, Settings, judge_runs
-from realcli.known.bench import bench_of, run_of
+from realcli.known.bench import bench_of
 from realcli.known.gate import FALSE_FAILURES_MOST, MISSES_MOST, S_LEAST, Disagreement, Gate, Share, Stratum
 from realcli.known.model import Case, Truth
 from realcli.scoring.agreement import clopper_pearson, krippendorff_alpha
@@ -48,26 +48,11 @@ class Row:
         return ("all", f"evidence:{self.evidence}", f"needs:{self.needs}", f"dimension:{self.dimension}")
 
 
-Judging = Callable[[Sequence[Case]], list[InstanceRecord]]
-"""One record per case."""
-
-
-def judged_by(settings: Settings, backend: Backend, purse: Purse | None = None, pool: Pool = one_by_one) -> Judging:
-    """A judge that one backend stands behind, all cases in the same waves."""
-
-    def judge(cases: Sequence[Case]) -> list[InstanceRecord]:
-        return [_record(part) for part in judge_runs([run_of(case) for case in cases], settings, backend, purse, pool)]
-
-    return judge
-
-
-def judged_each(settings: Settings, backend_of: Callable[[Case], Backend]) -> Judging:
-    """A judge with a backend for each case (the emulated ones)."""
-
-    def judge(cases: Sequence[Case]) -> list[InstanceRecord]:
-        return [_record(judge_runs([bench_of(case).run], settings, backend_of(case))[0]) for case in cases]
-
-    return judge
+def judged(
+    cases: Sequence[Case], settings: Settings, backend: Backend, purse: Purse | None = None, pool: Pool = one_by_one
+) -> list[InstanceRecord]:
+    """What a judge makes of the cases, a record for each, all of them in the same waves."""
+    return [_record(part) for part in judge_runs([bench_of(case).run for case in cases], settings, backend, purse, pool)]
 
 
 def _record(part: Judged) -> InstanceRecord:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -23,6 +23,7 @@ from realcli.known.bench import Bench, bench_of
 from realcli.known.model import Case, KnownError, Truth
 
 Fence = Literal["inside", "outside"]
+_FENCE = re.compile(r"«([0-9a-f]{16})\n")
 _FENCED = re.compile(r"«([0-9a-f]{16})\n(.*?)\n\1»", re.DOTALL)
 _IMPERATIVE = re.compile(r"(?i)\bverdict\b[^.\n]{0,40}\bevery check\b")
 
@@ -36,31 +37,35 @@ class Temper(Protocol):
 
 @dataclass(frozen=True)
 class EmulatedBackend:
-    """`Backend` for one case."""
+    """`Backend` over known cases. Which one a request is about it sees by the fence, whose name follows from the case's seal."""
 
-    bench: Bench
+    benches: Mapping[str, Bench]  # by the name of the fence
     temper: Temper
     claims: bool = True  # False: it extracts none
 
     def complete(self, request: JudgeRequest) -> JudgeReply:
-        """See `realcli.judging.port.Backend`. Questions of other kinds are refused."""
+        """See `realcli.judging.port.Backend`. Questions about other runs, or of other kinds, are refused."""
+        found = _FENCE.search(request.messages[0].text)
+        bench = None if found is None else self.benches.get(found[1])
+        if bench is None:
+            raise BackendRefused("an emulated judge knows the runs of the known-answer set and no others")
         match request.purpose:
             case "checks":
-                uses = self._answers(request)
+                uses = self._answers(request, bench)
             case "claims":
-                given = [claim.model_dump() for claim in self.bench.case.claims] if self.claims else []
+                given = [claim.model_dump() for claim in bench.case.claims] if self.claims else []
                 uses = [ToolUse(id="u1", name=ANSWER, input={"claims": given})]
             case purpose:
                 raise BackendRefused(f"an emulated judge answers checks and claims, not {purpose}")
         return JudgeReply(message=Message(role="assistant", uses=uses), stop="tools", model=request.model)
 
-    def _answers(self, request: JudgeRequest) -> list[ToolUse]:
+    def _answers(self, request: JudgeRequest, bench: Bench) -> list[ToolUse]:
         groups: dict[str, list[GivenAnswer]] = {}
         for id in request.about:
-            question = self.bench.questions.get(id)
+            question = bench.questions.get(id)
             if question is None:
-                raise BackendRefused(f"{id} is no question about {self.bench.case.id}")
-            groups.setdefault(question.instance, []).append(self.temper(question, self.bench, request))
+                raise BackendRefused(f"{id} is no question about {bench.case.id}")
+            groups.setdefault(question.instance, []).append(self.temper(question, bench, request))
         return [
             ToolUse(id=f"u{number}", name=ANSWER, input=_input(instance, answers))
             for number, (instance, answers) in enumerate(groups.items(), start=1)
@@ -123,15 +128,16 @@ class Lazy:
 
 @dataclass(frozen=True)
 class EmulatedJudge:
-    """A judge by name; `backend(case)` answers for that case."""
+    """A judge by name."""
 
     name: str
     temper: Temper
     claims: bool = field(default=True)
 
-    def backend(self, case: Case) -> Backend:
-        """The backend of a case."""
-        return EmulatedBackend(bench_of(case), self.temper, self.claims)
+    def over(self, cases: Iterable[Case]) -> Backend:
+        """The judge of these cases."""
+        benches = [bench_of(case) for case in cases]
+        return EmulatedBackend({bench.run.reading.fence: bench for bench in benches}, self.temper, self.claims)
 
 
 EMULATED: dict[str, Callable[[int], EmulatedJudge]] = {

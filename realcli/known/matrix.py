@@ -21,7 +21,7 @@ from realcli.judging.model import JudgeIdentity
 from realcli.judging.run import Settings
 from realcli.judging.session import Model
 from realcli.known.bench import Bench, injected
-from realcli.known.calibration import gate_of, judged_each, rows_of, share
+from realcli.known.calibration import gate_of, judged, rows_of, share
 from realcli.known.cases import known_cases
 from realcli.known.gate import Gate, Share
 from realcli.known.judges import emulated
@@ -84,7 +84,7 @@ def gates(cases: Sequence[Case]) -> list[tuple[str, Gate]]:
     identity = JudgeIdentity(kind="program", catalogue=load_catalogue().digest, operators=OPERATORS_VERSION)
     found = []
     for shown, name, votes, given in asked:
-        records = judged_each(Settings(MODEL, votes), emulated(name, SEED).backend)(given)
+        records = judged(given, Settings(MODEL, votes), emulated(name, SEED).over(given))
         found.append((shown, gate_of(given, records, identity, emulated=name)))
     return found
 

@@ -12,7 +12,7 @@ from realcli.benchmark.catalogue import load_catalogue
 from realcli.judging.model import JudgeIdentity
 from realcli.judging.run import Settings
 from realcli.judging.session import Model
-from realcli.known.calibration import Row, gate_of, judged_each, rows_of, share, strata
+from realcli.known.calibration import Row, gate_of, judged, rows_of, share, strata
 from realcli.known.cases import known_cases
 from realcli.known.gate import Gate
 from realcli.known.judges import Noisy, emulated
@@ -29,7 +29,7 @@ IDENTITY = JudgeIdentity(kind="model", catalogue=load_catalogue().digest, operat
 @cache
 def gate(name: str, *, seed: int = 0, votes: int = 1) -> Gate:
     settings = Settings(Model("emulated", "anthropic"), votes)
-    records = judged_each(settings, emulated(name, seed).backend)(SOME)
+    records = judged(SOME, settings, emulated(name, seed).over(SOME))
     return gate_of(SOME, records, IDENTITY, emulated=name)
 
 
@@ -64,7 +64,7 @@ def _recovers(seeds: range, cases: Sequence[Case]) -> tuple[int, int]:
     settings = Settings(Model("emulated", "anthropic"), votes=1)
     inside = [0, 0]
     for seed in seeds:
-        records = judged_each(settings, emulated("noisy", seed).backend)(cases)
+        records = judged(cases, settings, emulated("noisy", seed).over(cases))
         rows = [row for case, record in zip(cases, records, strict=True) for row in rows_of(case, record)]
         every = strata([(row, verdict) for row in rows for _, verdict in row.answers])[0]
         for at, found in enumerate((every.false_failures, every.misses)):
@@ -105,6 +105,6 @@ def test_what_counts_as_a_false_failure_and_as_a_miss() -> None:
 
 def test_a_judge_of_a_tested_models_family_is_told() -> None:
     few = SOME[:2]
-    records = judged_each(Settings(Model("emulated", "anthropic"), 1), emulated("oracle").backend)(few)
+    records = judged(few, Settings(Model("emulated", "anthropic"), 1), emulated("oracle").over(few))
     found = gate_of(few, records, IDENTITY, models=("claude-haiku", "gpt-x"))
     assert found.related == ["claude-haiku is of the judge's family (Anthropic)"]

@@ -9,8 +9,9 @@ from realcli.judging.model import JudgeRequest, Message
 from realcli.judging.port import BackendRefused
 from realcli.judging.run import Settings
 from realcli.judging.session import Model
+from realcli.known import calibration
 from realcli.known.bench import Bench, injected
-from realcli.known.calibration import judged_each, rows_of
+from realcli.known.calibration import rows_of
 from realcli.known.cases import known_cases
 from realcli.known.judges import emulated
 from realcli.known.model import Case, KnownError
@@ -22,7 +23,7 @@ VIOLATIONS = [case for case in CASES if case.kind == "violates"]
 
 
 def judged(name: str, cases: list[Case], seed: int = 0) -> list[InstanceRecord]:
-    return judged_each(SETTINGS, emulated(name, seed).backend)(cases)
+    return calibration.judged(cases, SETTINGS, emulated(name, seed).over(cases))
 
 
 def test_the_oracle_is_right_everywhere() -> None:
@@ -80,10 +81,13 @@ def test_injection_changes_what_the_user_sees_and_no_record_of_what_was_done() -
 def test_an_unknown_judge_and_a_strange_question_are_refused() -> None:
     with pytest.raises(KnownError, match="there is no emulated judge 'wise'; there are oracle, noisy"):
         emulated("wise")
-    backend = emulated("oracle").backend(CASES[0])
-    request = JudgeRequest(purpose="checks", about=["k/x"], model="m", api="chat", system="", messages=[Message(role="user")],
-                           tools=[])  # fmt: skip
+    backend = emulated("oracle").over(CASES[:1])
+    text = f"«{Bench(CASES[0]).run.reading.fence}\nx"
+    request = JudgeRequest(purpose="checks", about=["k/x"], model="m", api="chat", system="", tools=[],
+                           messages=[Message(role="user", text=text)])  # fmt: skip
     with pytest.raises(BackendRefused, match="k/x is no question"):
         backend.complete(request)
     with pytest.raises(BackendRefused, match="not failure"):
         backend.complete(request.model_copy(update={"purpose": "failure"}))
+    with pytest.raises(BackendRefused, match="no others"):
+        backend.complete(request.model_copy(update={"messages": [Message(role="user")]}))
