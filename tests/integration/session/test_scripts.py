@@ -14,6 +14,7 @@ from realcli.api.termination import Result
 from realcli_cli.local.programs import agent_folder
 from realcli_cli.local.provider import scripted_provider
 from tests.integration.session.harness import KEY, Sweep, plan_sweep
+from tests.support.audited import audit_events
 from tests.support.scripts.behaviours import (
     TASKS,
     behaviours,
@@ -75,6 +76,8 @@ def test_a_real_run_goes_as_the_page_says(
     events = sweep.events(ordinal)
     said = conversation((event.seq, event.typed()) for event in events)
     assert said == expected(script_of(task), catalogue, responses_in(events))
+    verdicts, found = audit_events(events, TASKS / task)
+    assert (found, set(verdicts.values())) == ([], {"1"}), "its audit finds that the user kept to the script"
     if name != "typed":
         wanted = expected(script_of(task), catalogue, [described(one) for one in responses])
         assert _messages(said) == _messages(wanted), "the agent did what is described"
