@@ -58,11 +58,11 @@ class Gate(Frozen):
     cases: int
     verdicts: list[Stratum]  # what counts, after votes and merging: checks that no program settled
     answers: list[Stratum]  # every accepted answer of the first vote, settled checks too
-    s_ideal: str | None  # exact fraction; None: undefined
-    s_ideal_low: str | None
-    s_ideal_high: str | None
-    alpha: float | None  # Krippendorff's, over votes; n/a is a category of its own
-    alpha_applicable: float | None  # n/a left out
+    s_ideal: str | None = None  # exact fraction; None: undefined
+    s_ideal_low: str | None = None
+    s_ideal_high: str | None = None
+    alpha: float | None = None  # Krippendorff's, over votes; n/a is a category of its own
+    alpha_applicable: float | None = None  # n/a left out
     disagreements: list[Disagreement]  # the first 200
     related: list[str] = []  # models under test that are of the judge's family
     passed: bool

@@ -1,0 +1,98 @@
+"""`realcli judge calibrate`, with emulated judges where a model would answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from realcli.judging.port import Backend
+from realcli.known.cases import known_cases
+from realcli.known.gate import Gate
+from realcli.known.judges import emulated
+from realcli_cli import judge_calibrate
+from realcli_cli.judge import app
+from realcli_cli.main import UserError
+
+FEW = ("--only", "u.plan", "--votes", "1")
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, ["calibrate", *map(str, words)])
+
+
+def refused(*words: str | Path) -> str:
+    error = run(*words).exception
+    assert isinstance(error, UserError), error
+    return str(error)
+
+
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the endpoint stands an oracle."""
+
+    def oracle(*_: object) -> Backend:
+        return emulated("oracle").over(known_cases())
+
+    monkeypatch.setattr(judge_calibrate, "_live", oracle)
+
+
+MODEL = ("--judge", "claude-judge", "--api", "anthropic", "--url", "http://127.0.0.1:9")
+
+
+def test_an_oracle_errs_nowhere() -> None:
+    found = run("--judge", "emulated:oracle", *FEW)
+    assert "false failures 0 of" in found.output
+    assert "violations missed 0 of" in found.output
+    assert "S of the ideal runs is 1.000" in found.output
+
+
+def test_a_lazy_judge_fails_the_gate_and_says_where(tmp_path: Path) -> None:
+    found = run("--judge", "emulated:lazy", *FEW, "-o", "json")
+    assert found.exit_code == 1
+    gate = Gate.model_validate(json.loads(found.stdout))
+    assert (gate.emulated, gate.passed) == ("lazy", False)
+    assert any(one.truth == "0" and one.verdict != "0" for one in gate.disagreements)
+
+
+@pytest.mark.usefixtures("live")
+def test_what_was_recorded_is_replayed_to_the_same_gate(tmp_path: Path) -> None:
+    recorded = run(*MODEL, *FEW, "--record", tmp_path / "r", "-o", "json")
+    replayed = run(*MODEL, *FEW, "--replay", tmp_path / "r", "-o", "json")
+    assert json.loads(recorded.stdout) == json.loads(replayed.stdout)
+    for path in (tmp_path / "r").glob("*.json"):
+        path.unlink()
+    missing = run(*MODEL, *FEW, "--replay", tmp_path / "r")
+    assert missing.exit_code == 3
+    assert "no recording of checks" in missing.stderr
+
+
+@pytest.mark.usefixtures("live")
+def test_the_gate_of_a_model_is_kept_and_never_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ideal = tuple(case for case in known_cases() if case.kind == "ideal")[:4]
+    monkeypatch.setattr(judge_calibrate, "known_cases", lambda: ideal)
+    first = run(*MODEL, "--votes", "1", "--store", tmp_path)
+    assert "kept: calibrations/" in first.stderr
+    (kept,) = tmp_path.glob("calibrations/*/gate.json")
+    before = kept.read_bytes()
+    assert Gate.model_validate_json(before).judge.removeprefix("sha256:").startswith(kept.parent.name)
+    run(*MODEL, "--votes", "1", "--store", tmp_path)  # the same answers out of storage: the same bytes
+    monkeypatch.setattr(judge_calibrate, "known_cases", lambda: ideal[:2])
+    assert "another known-answer set" in refused(*MODEL, "--votes", "1", "--store", tmp_path)
+    assert kept.read_bytes() == before
+
+
+def test_what_is_asked_for_wrongly_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REALCLI_KEY_JUDGE", raising=False)
+    assert "name one of --judge" in refused()
+    assert "there is no emulated judge 'wise'" in refused("--judge", "emulated:wise")
+    assert "--api None: expected anthropic, responses, chat" in refused("--judge", "m")
+    assert "--only z" in refused("--judge", "emulated:oracle", "--only", "z")
+    assert "only the gate of a model over the whole set is kept" in refused("--judge", "emulated:oracle", "--store", tmp_path)
+    assert "REALCLI_KEY_JUDGE is not set" in refused(*MODEL)
+    assert "no directory of recordings" in refused(*MODEL, "--replay", tmp_path / "none")
+    sweep = tmp_path / "sweep.yaml"
+    sweep.write_text("kind: Nothing\n")
+    assert "is no BenchmarkSweep" in refused("--sweep", sweep)
