@@ -119,4 +119,5 @@ async def run(shell: Shell, *, stop_flag: asyncio.Event | None = None, ready_fla
 
 def quiet_kopf() -> None:
     """kopf says "Handler succeeded" for every event of every object."""
-    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    for noisy in ("kopf.objects", "kopf.activities.probe", "aiohttp.access"):  # a line per event, per probe
+        logging.getLogger(noisy).setLevel(logging.WARNING)
