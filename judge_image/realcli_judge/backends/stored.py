@@ -26,15 +26,15 @@ class StoredBackend:
         found = self._read(key, request)
         if found is not None:
             return found
-        reply = self._inner.complete(request)
+        data = exchange_of(request, self._inner.complete(request), self._prices).canonical()
         try:
-            self._store.put_once(key, exchange_of(request, reply, self._prices).canonical())
+            self._store.put_once(key, data)
         except AlreadyStored:  # another Job of this group was faster; a second reply never counts
             first = self._read(key, request)
             if first is None:
                 raise
             return first
-        return reply
+        return Exchange.model_validate_json(data).reply  # as whoever reads it later finds it, to the order of names
 
     def _read(self, key: str, request: JudgeRequest) -> JudgeReply | None:
         try:
