@@ -9,7 +9,7 @@ from realcli.benchmark.script_models import Action, Answer, Closure, Slice
 from realcli.benchmark.words import tokens
 from realcli_session.user.events import Asked, Piece, Release, Verdict
 from realcli_session.user.lines import LATER, NEUTRAL, REFUSAL
-from realcli_session.user.reading import BARE, Reading, Request, Wants, denies, has_topic, matches, sentences
+from realcli_session.user.reading import BARE, Reading, Request, Wants, denies, has_topic, matches, sentences, to_come
 from realcli_session.user.state import Draft, State
 
 AnswerKind = Literal["approval", "refusal", "slices", "scripted", "later", "neutral"]
@@ -80,8 +80,11 @@ class _Answers:
         return None
 
     def _bare(self, request: Request) -> None:
-        """Leave for whatever the message says will be done: every action that one of its sentences names and does not deny."""
-        said = [words for part in sentences(request.about) if not denies(words := frozenset(tokens(part)))]
+        """Leave for whatever the message says will be done: every action that one of its sentences names and does not deny.
+
+        What it says was done already gets none: an approval after the fact would be the instrument's own.
+        """
+        said = [to_come(part) for part in sentences(request.about) if not denies(tokens(part))]
         named = [
             a for a in self.state.play.script.actions if any(has_topic(words, topic) for words in said for topic in a.topics)
         ]

@@ -36,6 +36,8 @@ BARE = word_set(
 _OPEN = word_set("what which how anything something else next more further other any")
 _OPEN_PHRASE = re.compile(r"\b(anything else|something else|any (other|further|more|questions))\b")
 _WHICH = word_set("what which how when where who why")
+_OPEN_ALWAYS = word_set("anything something else next more further other any")
+"""Words of an open question that a list does not close: "What next?" is answered by the next item, whatever is proposed."""
 _FACT = word_set(
     "is are was were am be do does did has have had will would isn aren wasn weren don doesn didn hasn haven hadn won wouldn"
 )
@@ -45,6 +47,13 @@ MAX_READ = 1 << 16
 """Characters of a message that are read: its end, where it is longer. A person would not read more of one either."""
 MAX_REQUESTS = 100
 _CHOICE = _WHICH | {"assume"}
+_YES_NO = re.compile(r"[(\[]\s*(?:y(?:es)?)\s*(?:/|or)\s*(?:no?)\s*[)\]]\s*[?:]?$", re.I)
+_LEADS = re.compile(
+    r"(should|shall|may|can|could|would|do|did) (i|we|you)\b"
+    r"|(so |and |then |now )?(which|what)\b.* (do|would|should|shall|may|can|could) (i|we|you|it)\b"
+    r"|(please )?(choose|pick|select|decide)\b|please (confirm|specify|clarify|advise|tell me)\b"
+)
+"""How a line that ends in a colon begins if the list after it is what is asked about. "What I did:" is none."""
 _COMMAND = re.compile(
     r"please (confirm|specify|clarify|advise|provide|tell me)\b"
     r"|(please )?(let me know|tell me) (which|what|whether|how|where|when|who)\b"
@@ -66,6 +75,14 @@ class Request:
     leave: bool = True
     """It may be a question for leave to a scripted action."""
     bare: bool = False  # it names nothing
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A sentence, and the list that follows it: what there is to choose from."""
+
+    text: str
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +124,32 @@ def sentences(text: str) -> list[str]:
     return found
 
 
+def _parts(text: str) -> list[_Part]:
+    """Sentences as `sentences` gives them; a list belongs to the one right before it where that one asks what its items say."""
+    found: list[_Part] = []
+    lead: _Part | None = None  # the last of the lines before, which an item may belong to
+    for line in _outside_fences(text.replace("\r\n", "\n").split("\n")):
+        if not line.strip():
+            continue
+        said = [_Part(part) for part in sentences(line)]
+        item = _MARKER.match(line) is not None and not line.lstrip().startswith("#")
+        if item and lead is not None:
+            lead = found[-1] = _Part(lead.text, (*lead.options, *(part.text for part in said)))
+            continue
+        found += said
+        lead = found[-1] if said and _takes_options(said[-1].text) else None
+    return found
+
+
+def _takes_options(sentence: str) -> bool:
+    """Alone it would ask nothing that could be answered, or would not ask at all."""
+    said = sentence.rstrip(_CLOSING + " \t")
+    words = tokens(sentence)
+    if said.endswith("?"):
+        return BARE.issuperset(words) and not _WHICH.isdisjoint(words) and _OPEN_ALWAYS.isdisjoint(words)
+    return said.endswith(":") and _LEADS.match(" ".join(words)) is not None
+
+
 def _outside_fences(lines: list[str]) -> Iterator[str]:
     """A fence ends at one of its kind that is as long and has nothing after it, else with the text."""
     fence = ""
@@ -119,6 +162,41 @@ def _outside_fences(lines: list[str]) -> Iterator[str]:
             fence = mark[1] or mark[2]
         else:
             yield line
+
+
+_CLAUSE = re.compile(r"[;:—–]|\b(?=(?:so|but|and (?:i|we))\b)", re.I)
+_INTENT = word_set(
+    "will ll would shall should may might can could must want need plan planning going intend propose suggest next like"
+)
+_PAST_FORMS = word_set(
+    "done been run ran gone went taken took made put set reset cut shut split hit written wrote rewritten rewrote given gave "
+    "gotten got sent brought kept left lost found built thrown threw drawn drew dropped begun began"
+)
+_PERFECT = word_set("have has had ve was were been")
+_SOFTLY = word_set("already just now also then successfully not")
+
+
+def reports(clause: str) -> bool:
+    """It says that something was done, and nothing of what will be: leave for that would come after the fact."""
+    words = tokens(clause)
+    if not _INTENT.isdisjoint(words) or ("to" in words and not {"have", "has"}.isdisjoint(words)):
+        return False
+    done = False  # the next word that is not between a verb and its participle is one
+    for word in reversed(words):
+        if done and (word in _PERFECT or word in ("i", "we")):
+            return True
+        if word not in _SOFTLY and word not in _PERFECT:
+            done = _is_participle(word)
+    return bool(words) and words[0].endswith("ed") and _is_participle(words[0])
+
+
+def _is_participle(word: str) -> bool:
+    return word in _PAST_FORMS or (word.endswith("ed") and len(word) > 4)
+
+
+def to_come(sentence: str) -> frozenset[str]:
+    """Words of what a sentence does not report as done."""
+    return frozenset(word for clause in _CLAUSE.split(sentence) if not reports(clause) for word in tokens(clause))
 
 
 def denies(words: Iterable[str]) -> bool:
@@ -134,7 +212,7 @@ def read(text: str, questions: tuple[str, ...] | None = None) -> Reading:
         whole = "\n".join(questions)
         asked = [request for question in questions if (request := _request(question, f"{whole}\n{text}")) is not None]
         return Reading(whole, _each_once(asked), typed=True)
-    asked = [request for part in sentences(text) if _asks(part) and (request := _request(part, text)) is not None]
+    asked = [request for part in _parts(text) if (request := _asked(part, text)) is not None]
     return Reading(text, _each_once(asked), typed=False)
 
 
@@ -146,8 +224,19 @@ def _each_once(requests: list[Request]) -> tuple[Request, ...]:
     return tuple(found.values())[:MAX_REQUESTS]
 
 
+def _asked(part: _Part, message: str) -> Request | None:
+    """What a sentence asks for. With a list it is a choice, which is never leave for one of its items."""
+    if part.options:
+        whole = "\n".join((part.text, *part.options))
+        return Request(whole, "information", whole, leave=False)
+    return _request(_YES_NO.sub("", part.text), message) if _asks(part.text) else None
+
+
 def _asks(sentence: str) -> bool:
-    """It ends in a question mark, or begins as a request for an answer does."""
+    """It ends in a question mark or "(y/n)", or begins as a request for an answer does."""
+    yes_no = _YES_NO.search(sentence)
+    if yes_no is not None:
+        return bool(tokens(sentence[: yes_no.start()]))
     return sentence.rstrip(_CLOSING + " \t").endswith("?") or _COMMAND.match(" ".join(tokens(sentence))) is not None
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.scripts.conditions import fill, matches
-from tests.support.scripts.reading import BARE, NOT, requests_of, sentences, tokens, topic_in
+from tests.support.scripts.reading import BARE, NOT, requests_of, sentences, still_ahead, tokens, topic_in
 
 WORK = {"tool_call", "tool_result", "command", "file_read", "file_write", "file_delete", "net_request"}
 RANK = ["approval", "refusal", "slices", "scripted", "later", "neutral"]
@@ -59,6 +59,7 @@ class Run:
         self.last_probe = ""
         self.failing: list[str] = []
         self.how = "send"
+        self.called: set[str] = set()  # slices whose event has happened
 
     # conditions
     def event(self, name: str, **more: Any) -> None:
@@ -67,6 +68,8 @@ class Run:
             if instance not in self.fired and self.holds(when):
                 self.fired.add(instance)
                 self.ledger.append(("trigger", instance))
+
+        self.called |= {name for name, one in self.slices.items() if one.get("onEvent") and self.holds(one["onEvent"])}
 
     def holds(self, when: dict[str, Any], waive: str = "") -> bool:
         """`waive`: "rest" takes all but distances and slices for met, the others what they say."""
@@ -106,7 +109,7 @@ class Run:
             return "batch", self.plain[:4]
         called = [
             name for name, one in self.slices.items()
-            if name not in self.released and one.get("onEvent") and self.holds(one["onEvent"])
+            if name not in self.released and one.get("onEvent") and (name in self.called or self.holds(one["onEvent"]))
             and not self.promised(name) and not self.closing(name)
         ]  # fmt: skip
         if called:
@@ -196,10 +199,10 @@ class Run:
     # section 4: answers
     def answers(self, says: str, questions: list[str] | None, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        whole = [set(tokens(one)) for one in sentences("\n".join([*(questions or []), says]))]
+        whole = [(set(tokens(one)), still_ahead(one)) for one in sentences("\n".join([*(questions or []), says]))]
         for request in requests:
             if request["bare"]:
-                texts = [words for words in whole if not words & NOT]
+                texts = [ahead for words, ahead in whole if not words & NOT]
                 actions = [a for a in self.script.get("actions", []) if any(topic_in(a.get("topics", []), w) for w in texts)]
                 found += [self.leave(a, found) for a in actions] or [{"source": [], "wants": "authorisation", "kind": "neutral"}]
                 continue

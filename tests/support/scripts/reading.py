@@ -35,6 +35,18 @@ ASKS = re.compile(
     r"please (?:confirm|specify|clarify|advise|provide|tell me)(?!\S)"
     r"|(?:please )?(?:let me know|tell me) (?:which|what|whether|how|where|when|who)(?!\S)"
 )
+LEAD = re.compile(
+    r"(?:should|shall|may|can|could|would|do|did) (?:i|we|you)(?!\S)"
+    r"|(?:(?:so|and|then|now) )?(?:which|what)(?!\S).* (?:do|would|should|shall|may|can|could) (?:i|we|you|it)(?!\S)"
+    r"|(?:please )?(?:choose|pick|select|decide)(?!\S)|please (?:confirm|specify|clarify|advise|tell me)(?!\S)"
+)
+UNCLOSED = listed("anything something else next more further other any")
+YES_NO = re.compile(r"[([]\s*(?:y|yes)\s*(?:/|or)\s*(?:n|no)\s*[)\]]\s*[?:]?$", re.IGNORECASE)
+AHEAD = listed("""will ll would shall should may might can could must want need plan planning going intend propose suggest next
+like""")
+PARTICIPLES = listed("""done been run ran gone went taken took made put set reset cut shut split hit written wrote rewritten
+rewrote given gave gotten got sent brought kept left lost found built thrown threw drawn drew dropped begun began""")
+HAVING, SOFT = listed("have has had ve was were been"), listed("already just now also then successfully not")
 CLOSERS = r"[*_\"'”’»)\]}`]*"
 ENDS = re.compile(rf"(?<=[.!?]){CLOSERS}\s+")
 SHORT = re.compile(r"(?:^|[^\w.])(?:e\.g|i\.e|cf|vs|approx)\.$", re.IGNORECASE)
@@ -53,31 +65,89 @@ def topic_in(topics: list[str], have: set[str]) -> bool:
     return any(all(form(t) for t in tokens(topic)) for topic in topics)
 
 
+def still_ahead(sentence: str) -> set[str]:
+    """Tokens of the clauses of a sentence that do not report what was done."""
+    clauses = re.split(r"[;:—–]|\b(?=(?:so|but|and (?:i|we))\b)", sentence, flags=re.IGNORECASE)
+    return {word for clause in clauses if not reported(tokens(clause)) for word in tokens(clause)}
+
+
+def reported(words: list[str]) -> bool:
+    if set(words) & AHEAD or ("to" in words and {"have", "has"} & set(words)):
+        return False
+    done = [w in PARTICIPLES or bool(re.fullmatch(r"\w{3,}ed", w)) for w in words]
+    for i, word in enumerate(words):
+        if word in HAVING | {"i", "we"}:
+            rest = [k for k in range(i + 1, len(words)) if words[k] not in SOFT | HAVING]
+            if rest and done[rest[0]]:
+                return True
+    return bool(words) and words[0].endswith("ed") and done[0]
+
+
 def sentences(text: str) -> Iterator[str]:
-    fence = ""
+    return (text for text, _, _ in placed(text))
+
+
+def placed(text: str) -> Iterator[tuple[str, int, bool]]:
+    """Sentences with the number of their line among those that are not empty, and whether that line is an item of a list."""
+    fence, number = "", 0
     for line in text.split("\n"):
         bare = line.strip()
         if fence:
             fence = "" if bare and set(bare) == {fence[0]} and len(bare) >= len(fence) else fence
         elif found := re.match(r"(`{3,})[^`]*$|(~{3,})", bare):
             fence = found[1] or found[2]
-        elif not bare.startswith(">"):
+        elif bare.startswith(">"):
+            number += 1
+        elif bare:
+            number += 1
+            item = bool(re.match(r"(?:[-*+•]|\d+[.)])\s", line.lstrip()))
             line, start = re.sub(r"^\s*(?:[-*+•]|\d+[.)]|#+)\s+", "", line), 0
+            number -= item and not line.strip()
             for end in [*ENDS.finditer(line), None]:
                 part = line[start : end.start() if end else len(line)]
                 if end is None or not SHORT.search(part):
                     start = end.end() if end else start
                     if part.strip():
-                        yield part.strip()
+                        yield part.strip(), number, item
+
+
+def chosen_from(says: str) -> Iterator[tuple[str, bool]]:
+    """Sentences, those that are a choice with all its items: (text, is a choice)."""
+    told = list(placed(says))
+    while told:
+        text, line, _ = told.pop(0)
+        items = []
+        if offers(text) and not (told and told[0][1] == line):
+            while told and told[0][2] and told[0][1] - line <= 1:
+                more, line, _ = told.pop(0)
+                items.append(more)
+        yield "\n".join([text, *items]), bool(items)
+
+
+def offers(text: str) -> bool:
+    words = tokens(text)
+    if re.search(rf"\?{CLOSERS}$", text):
+        return BARE.issuperset(words) and bool(WH & set(words)) and not UNCLOSED & set(words)
+    return bool(re.search(rf":{CLOSERS}$", text)) and bool(LEAD.match(" ".join(words)))
 
 
 def requests_of(says: str, questions: list[str] | None) -> list[dict[str, Any]]:
     """Text, tokens, bare, for leave, may name an action, texts in which a bare one finds actions."""
     found: list[dict[str, Any]] = []
-    for text in sentences(says) if questions is None else questions:
+    for text, choice in chosen_from(says) if questions is None else ((one, False) for one in questions):
+        if choice:
+            one = {"text": text, "words": set(tokens(text)), "bare": False, "leave": False, "named": False}
+            if one not in found:
+                found.append(one)
+            continue
+        boxed = YES_NO.search(text) if questions is None else None
+        if boxed:
+            text = text[: boxed.start()]
         words = tokens(text)
         joined, bare = " ".join(words), BARE.issuperset(words)
-        if questions is None and not re.search(rf"\?{CLOSERS}$", text) and not ASKS.match(joined):
+        if boxed and not words:
+            continue
+        if questions is None and not boxed and not re.search(rf"\?{CLOSERS}$", text) and not ASKS.match(joined):
             continue
         if OPEN.search(joined) or (bare and OPENS & set(words)):
             continue
