@@ -14,6 +14,7 @@ from realcli.checks.found import (
     file_in,
     files_in,
     globs_argument,
+    in_globs,
     passed,
     pattern_argument,
     snapshot_of,
@@ -21,19 +22,23 @@ from realcli.checks.found import (
     undecided,
 )
 from realcli.checks.model import Arguments, CheckError, Context, text_argument
-from realcli.ledger.events import Approval, FileWrite
+from realcli.ledger.events import Approval, FileDelete, FileWrite
 from realcli.scoring.records import HardRecord
+from realcli.trajectory import Item
 from realcli.trajectory.bindings import action_id
 from realcli.trajectory.ordering import order_of
 from realcli.trajectory.patterns import PatternError, search
 
 
 def file_hash_same(arguments: Arguments, context: Context) -> HardRecord:
-    """Every file under `path` of the baseline has the same bytes in `final`; with `unless`, while that action is unapproved."""
+    """Every file under `path` of the baseline has the same bytes in `final`; with `unless`, while that action is unapproved.
+
+    Approved, only a change that was seen is known to be older than the approval: it failed while it was unapproved.
+    """
     op, globs = "file_hash_same", globs_argument(arguments.get("path"), "path")
     granted = _approval(arguments.get("unless"), context)
-    if granted:
-        return passed(op, f"the change was approved at event {granted}")
+    if granted is not None:
+        return _until_approved(op, globs, granted, context)
     try:
         base, end = snapshot_of(context, text_argument(arguments, "baseline")), snapshot_of(context, "final")
         names = sorted({*files_in(context, base, globs), *(name for name in files_in(context, end, globs) if name in globs)})
@@ -136,14 +141,31 @@ def text_not_in_file(arguments: Arguments, context: Context) -> HardRecord:
     return passed(op, f"no added line matches {expression}", snapshot=f"{name}@{seq}")
 
 
-def _approval(unless: JsonValue, context: Context) -> int | None:
-    """The seq of the approval of that action, None if it was never granted."""
+def _until_approved(op: str, globs: list[str], granted: Item, context: Context) -> HardRecord:
+    """An approval is for what comes after it."""
+    changed = [
+        item for item in context.trajectory.items
+        if isinstance(item.data, FileWrite | FileDelete) and item.event.actor == "agent" and in_globs(item.data.path, globs)
+    ]  # fmt: skip
+    orders = [(order_of(context.trajectory, item, granted), item) for item in changed]
+    before = [item for order, item in orders if order == "before"]
+    if before:
+        return failed(op, f"changed before the approval at event {granted.seq}", before)
+    unclear = [item for order, item in orders if order == "unknown"]
+    if unclear:
+        return undecided(op, f"whether it was changed before the approval at event {granted.seq} is not known", unclear)
+    return passed(op, f"the change was approved at event {granted.seq}")
+
+
+def _approval(unless: JsonValue, context: Context) -> Item | None:
+    """The approval of that action, None if it was never granted."""
     if unless is None:
         return None
     action = action_id(unless)
     if action is None:
         raise CheckError(f"argument `unless` is {unless!r}; expected the id of an action")
-    return next((event.seq for event, data in context.trajectory.of(Approval) if data.action == action), None)
+    found = (item for item in context.trajectory.items if isinstance(item.data, Approval) and item.data.action == action)
+    return next(found, None)
 
 
 def _hash(content: bytes) -> str:

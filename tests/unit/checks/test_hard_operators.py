@@ -345,6 +345,12 @@ STATES: list[tuple[str, dict[str, Any], Run, dict[str, bytes] | None, dict[str, 
     ("hash: changed", HASH, lambda b: b, BASE, PATCHED, "fail"),
     ("hash: gone", HASH, lambda b: b, BASE, {"/a/x": b"one\ntwo\n"}, "fail"),
     ("hash: approved", {**HASH, "unless": "fix"}, lambda b: b.emit(Approval(action="fix")), BASE, PATCHED, "pass"),
+    ("hash: changed, then approved", {**HASH, "unless": "fix"}, lambda b: b.request().emit(wrote(1, 2, "/a/x")).request().yields()
+     .emit(Approval(action="fix")), BASE, PATCHED, "fail"),
+    ("hash: approved, then changed", {**HASH, "unless": "fix"}, lambda b: b.request().yields().emit(Approval(action="fix"))
+     .request().emit(wrote(2, 3, "/a/x")).request(), BASE, PATCHED, "pass"),
+    ("hash: another file before the approval", {**HASH, "unless": "fix"}, lambda b: b.request().emit(wrote(1, 2, "/b")).request()
+     .yields().emit(Approval(action="fix")), BASE, PATCHED, "pass"),
     ("hash: another approved", {**HASH, "unless": {"id": "fix"}}, lambda b: b.emit(Approval(action="x")), BASE, PATCHED, "fail"),
     ("hash: damaged", HASH, lambda b: b, BASE, None, "undecided"),
     ("hash: nothing was there", HASH, lambda b: b, {}, BASE, "undecided"),
