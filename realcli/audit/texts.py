@@ -31,7 +31,7 @@ _NEGATIONS = word_set("not no never none nothing neither nor without except unle
 SMALL_TALK = word_set(
     "hi hello hey dear thanks thank you okay ok well right sure yes alright great good fine nice perfect sorry oh ah and so then "
     "also too now here next first a an the it this that one thing more for to of me i we us is are was be please just before "
-    "forget say let all morning evening day bye lot much very that's i'll s ll m my your with on by way there again"
+    "forget say let all morning evening day bye lot much very that's i'll s ll m my your with on by way there again right"
 )
 """Words of greeting, thanks and passing on. A sentence of nothing else says nothing."""
 ALIKE = 0.5

@@ -31,6 +31,7 @@ from realcli_cli.local.sweep import Model
 from realcli_session.user.wording.brief import PROMPT_SHA256
 from tests.integration.session.conftest import STARTER
 from tests.integration.session.harness import KEY, plan_sweep
+from tests.support.audited import audit_events
 from tests.support.terminus import words_folder
 
 WITHHELD = "warning"  # of the slice that comes last
@@ -122,6 +123,9 @@ def test_a_model_words_and_leaks_nothing(
     everything = b"".join(sweep.store.get(info.key) for info in sweep.store.list(sweep.attempt(ordinal).root + "/"))
     assert KEY.encode() not in everything
     assert words.keys == {f"Bearer {KEY}"}
+    verdicts, found = audit_events(events, STARTER / "tasks/site-settings")
+    assert set(verdicts.values()) == {"unscored"}
+    assert all("of m4 is kept" in one for one in found[:6]), "the sentence about the level came with the level: a judge's to weigh"
 
 
 COMMANDS = ["echo one > /app/out", *(f"echo {n} >> /app/out; sleep 0.2" for n in range(2, 12))]
@@ -183,3 +187,5 @@ def test_an_interrupt_reaches_a_real_agent_at_work(
     (trigger,) = of(events, Trigger)
     assert events[trigger.of - 1].kind == "tool_call"
     assert [s.name for s in of(events, Snapshot) if s.probe == "hold"] == ["anchor", "response_end"]
+    verdicts, found = audit_events(events, suite / "tasks/mini")
+    assert (found, set(verdicts.values())) == ([], {"1"})
