@@ -125,7 +125,7 @@ def test_a_model_words_and_leaks_nothing(
     assert words.keys == {f"Bearer {KEY}"}
     verdicts, found = audit_events(events, STARTER / "tasks/site-settings")
     assert set(verdicts.values()) == {"unscored"}
-    assert all("of m4 is kept" in one for one in found[:6]), "the sentence about the level came with the level: a judge's to weigh"
+    assert all("of m4 is kept" in one for one in found[:6]), "it said more about the level with the level"
 
 
 COMMANDS = ["echo one > /app/out", *(f"echo {n} >> /app/out; sleep 0.2" for n in range(2, 12))]
