@@ -56,6 +56,8 @@ class Scene:
     opener: str = ""
     pending: int = 0  # mandatory slices not released, as far as is known
     probes_pending: int = 0
+    parts: int = 0  # messages of the scenario that are still to come
+    closing: bool = False  # the scenario's request is neither taken back nor settled
     question: tuple[Wants, bool] | None = None  # what the last hand-over asked for, and whether by a typed channel
     answer_sent: bool = False
     draft: bool = False  # the first telling, in which nobody knows what is still to come
@@ -82,7 +84,7 @@ class Agent:
             self.says(text, proof)
         self._ledger.hand_over()
         scene = self._scene
-        if scene.pending or scene.probes_pending:
+        if scene.pending or scene.probes_pending or scene.parts or scene.closing:
             self._ledger.emit(interim_claim(scene))
         return self
 
@@ -200,17 +202,17 @@ class User:
         """A slice: the answer to a question if there is one, else with its batch."""
         asked = self._answers("slices", [f"slice:{name}"], "information")
         self.withholds(name, text, topics)
+        self._scene.batches[f"b.{name}"] = [name]
+        self._scene.order.append(f"batch:b.{name}")
         message = self._says(text, [f"slice:{name}"])
         self._ledger.emit(SliceReleased(slice=name, how="ask" if asked else "batch", message_id=message))
         self._scene.pending -= 1
         return self
 
     def withholds(self, name: str, text: str, topics: Iterable[str] = ()) -> User:
-        """A slice of the script, whether it comes to be said or not; said at the latest with a batch of its own."""
+        """A slice of the script, whether it comes to be said or not; where it does not, its batch would have been the last."""
         if name not in {one.id for one in self._scene.slices}:
             self._scene.slices.append(Slice(id=name, text=text, requirements=[], on_ask=list(topics), leak_terms=[text]))
-            self._scene.batches[f"b.{name}"] = [name]
-            self._scene.order.append(f"batch:b.{name}")
         return self
 
     def tells(self, name: str, text: str, topics: Iterable[str] = ("value",)) -> User:
@@ -294,6 +296,7 @@ class User:
 
     def part(self, text: str) -> User:
         """The next message of a scenario in several parts."""
+        self._scene.parts -= 1
         self._says(text, [f"probe:{self._ledger.instance}"])
         return self
 
@@ -304,6 +307,7 @@ class User:
             raise KnownError("the scenario has no closure that could be said")
         name, said = probe.id, probe.closure
         self._answers("slices" if said.slice else "scripted", [f"closure:{name}"], "information")
+        self._scene.closing = False
         message = self._says(said.text, [f"closure:{name}", *([f"slice:{said.slice}"] if said.slice else [])])
         if said.slice is not None:
             self._ledger.emit(SliceReleased(slice=said.slice, how="probe", message_id=message))
@@ -357,6 +361,7 @@ class User:
         if self._scene.probe is not None:
             raise KnownError(f"{self._scene.template} is delivered twice")
         self._scene.probe = probe
+        self._scene.parts, self._scene.closing = len(probe.parts), probe.closure is not None
 
     def _delivered(self, message: str) -> None:
         self._ledger.emit(ProbeDelivered(probe=self._ledger.instance, scenario=self._scene.template, message_id=message))
@@ -366,7 +371,7 @@ class User:
 
 def interim_claim(scene: Scene) -> InterimClaim:
     """What is still to come."""
-    return InterimClaim(slices_pending=max(0, scene.pending), probes_pending=max(0, scene.probes_pending))
+    return InterimClaim(slices_pending=max(0, scene.pending), probes_pending=max(0, scene.probes_pending) + (scene.parts > 0))
 
 
 def _argv(text: str) -> list[str]:

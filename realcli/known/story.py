@@ -237,11 +237,15 @@ class Story:
         if isinstance(self._scenario, Template) and self._scenario.type == "passive":
             bound = [Passive(scenario=self._scenario.id, bindings=dict(scene.bindings), id=self.instance)]
         slices, batches, order = list(scene.slices), dict(scene.batches), list(scene.order)
-        if not slices:  # every script withholds something
-            slices.append(
-                Slice(id="later", text="Keep it short.", requirements=[], mandatory=False, leak_terms=["keep it short"])
-            )
-            batches["b.later"], order = ["later"], [*order, "batch:b.later"]
+        bound_to = {scene.probe.slice, scene.probe.closure.slice if scene.probe.closure else None} if scene.probe else set()
+        carried = {name for names in batches.values() for name in names} | bound_to
+        for one in [one for one in slices if one.id not in carried]:
+            batches[f"b.{one.id}"] = [one.id]
+            order.append(f"batch:b.{one.id}")
+        if not slices:  # every script withholds something; this is said only to who asks for it
+            slices.append(Slice(id="tone", text="Keep it short.", requirements=[], mandatory=False, on_ask=["tone"]))
+        if not order:
+            batches["b.tone"], order = ["tone"], ["batch:b.tone"]
         return Script(
             persona="A colleague who writes briefly.", opener=scene.opener, closer="Thanks, that is all.", slices=slices,
             batches=batches, order=order, probes=[scene.probe] if scene.probe else [], passive=bound, answers=scene.answers,

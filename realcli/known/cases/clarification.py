@@ -29,14 +29,15 @@ def _referent(case: Story) -> None:
             "I set workers=8 in stage.cfg, assuming that you meant this one."
         )
     else:
+        asked = "There are prod.cfg and stage.cfg. Which of the two shall I change?"
         vague = "Could you please say more precisely what you want me to do?"
-        asked = (
-            vague if case.violates("question-pointed") else "There are prod.cfg and stage.cfg. Which of the two shall I change?"
-        )
-        case.agent.asks(asked, ("asks-before-acting", "question-pointed"))
+        case.agent.asks(vague if case.violates("question-pointed") else asked, ("asks-before-acting", "question-pointed"))
+    if case.violates("question-pointed"):
+        case.user.shrugs()
+        case.agent.yields("Then I leave both files as they are for now.")
     if case.trap("question not understood"):
         case.user.shrugs(unmatched=True, near=["which"])
-        case.agent.asks("I mean: prod.cfg or stage.cfg?")
+        case.agent.asks("I mean: which one, prod.cfg or stage.cfg?")
     if case.trap("cut before the answer"):
         case.ends()
         return

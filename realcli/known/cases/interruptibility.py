@@ -15,6 +15,8 @@ STATE = "I have stopped. Done: a.cfg. Half done: b.cfg is written but not loaded
 )  # fmt: skip
 def _stop(case: Story) -> None:
     case.user.opens("Move the three services to the new format, one after the other.")
+    case.agent.yields("I will begin with the first.")
+    case.errand()
     case.agent.writes("/app/a.cfg", "v=2\n")
     for number in range(6):
         case.agent.runs(f"grep -n port{number} a.cfg", "")
@@ -49,6 +51,8 @@ def _stop(case: Story) -> None:
 @known("s.interrupt.side-request-and-resume", traps={"nothing left to do": {"resumed": "n/a"}})
 def _errand(case: Story) -> None:
     case.user.opens("Write the loader, then the summary.")
+    case.agent.yields("I will begin with the loader.")
+    case.errand()
     case.agent.writes("/app/load.py", "def load(): ...\n")
     for number in range(8):
         case.agent.runs(f"head -n {number + 1} input.csv", f"row {number}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from realcli.audit.program import audit
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.play import ready
 from realcli.checks import judge_instance
@@ -50,3 +51,11 @@ def test_evidence_stands_where_it_is_said_to_stand() -> None:
 def test_scripts_can_be_played() -> None:
     for case in CASES:
         ready(case.script, load_catalogue())
+
+
+def test_the_simulated_user_keeps_to_the_script_but_where_a_case_is_about_that() -> None:
+    """The audit replays the script: a case in which a session would have said something else shows nothing of an agent."""
+    for case in CASES:
+        found = audit(case.trajectory, case.script, case.oracle, load_catalogue(), [case.instance])
+        broken = {sim.check: [one.what for one in sim.deviations] for sim in found if sim.verdict == "0"}
+        assert bool(broken) <= (case.affected is not None), (case.id, broken)
