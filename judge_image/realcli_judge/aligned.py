@@ -43,7 +43,7 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A source of the script: opener, `slice:<id>`, `probe:<id>`, a bounded reply, …"""
+    """A source of the script: opener, `slice:<id>`, `probe:<id>`, a bounded reply, …; empty: what no message delivered."""
 
     source: str
     cells: list[Cell]
@@ -73,7 +73,9 @@ def align(columns: Sequence[Column]) -> list[Row]:
         for position, source in enumerate(_sources(column)):
             places.setdefault(source, []).append(position)
     order = sorted(places, key=lambda source: (sum(places[source]) / len(places[source]), source))
-    return [Row(source, [_cell(column, source) for column in columns]) for source in order]
+    rows = [Row(source, [_cell(column, source) for column in columns]) for source in order]
+    rest = [[sheet for sheet in column.instances if f"probe:{sheet.record.probe}" not in places] for column in columns]
+    return [*rows, Row("", [Cell(None, None, own) for own in rest])] if any(rest) else rows
 
 
 def _sources(column: Column) -> list[str]:

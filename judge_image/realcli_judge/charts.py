@@ -84,7 +84,7 @@ def _outcome_against_collaboration(configurations: Sequence[ConfigurationSummary
         return None
     x = {"field": "r", "type": "quantitative", "scale": _UNIT, "title": "R COLLAB: share of runs solved with a user"}
     y = {"field": "s", "type": "quantitative", "scale": _UNIT, "title": "S: collaboration"}
-    rule = {"mark": {"type": "rule", "color": _SOFT, "opacity": 0.6}}
+    rule = {"mark": {"type": "rule", "aria": False, "color": _SOFT, "opacity": 0.6}}
     layers: list[dict[str, Any]] = [
         {**rule, "encoding": {"x": {**x, "field": "rlow"}, "x2": {"field": "rhigh"}, "y": y}},
         {**rule, "encoding": {"x": x, "y": {**y, "field": "slow"}, "y2": {"field": "shigh"}}},
@@ -99,7 +99,7 @@ def _outcome_against_collaboration(configurations: Sequence[ConfigurationSummary
     if len(rows) <= NAMED:
         layers.append(
             {
-                "mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "color": _INK, "fontSize": 11},
+                "mark": {"type": "text", "aria": False, "align": "left", "dx": 8, "dy": -8, "color": _INK, "fontSize": 11},
                 "encoding": {"x": x, "y": y, "text": {"field": "name"}, "href": {"field": "href"}},
             }
         )
@@ -165,11 +165,11 @@ def _costs(configurations: Sequence[ConfigurationSummary]) -> dict[str, Any] | N
     for one in configurations:
         r = one.collab.r if one.collab is not None else None
         spent = one.spent.get("COLLAB")
-        if r is None or spent is None or spent.usd is None or not spent.priced:
+        if r is None or spent is None or spent.usd_per_run is None:
             continue
-        dollars = float(spent.usd.usd) / spent.priced
-        rows.append({"name": one.name, "usd": dollars, "r": r.value, "href": _page(one) + "#costs",
-                     "said": f"{one.name}: R COLLAB {r.text}, {dollars:.4f} dollars a run"})  # fmt: skip
+        price = spent.usd_per_run
+        rows.append({"name": one.name, "usd": float(price.usd), "r": r.value, "href": _page(one) + "#costs",
+                     "said": f"{one.name}: R COLLAB {r.text}, {price.text} a run"})  # fmt: skip
     if not rows:
         return None
     x = {"field": "usd", "type": "quantitative", "title": "US dollars a COLLAB run"}
@@ -181,7 +181,7 @@ def _costs(configurations: Sequence[ConfigurationSummary]) -> dict[str, Any] | N
     if len(rows) <= NAMED:
         layers.append(
             {
-                "mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "color": _INK, "fontSize": 11},
+                "mark": {"type": "text", "aria": False, "align": "left", "dx": 8, "dy": -8, "color": _INK, "fontSize": 11},
                 "encoding": {"x": x, "y": y, "text": {"field": "name"}},
             }
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 
 from realcli.api.plan import ConfigurationLock, Lock, TaskLock
@@ -29,6 +30,7 @@ from realcli_judge.summary import (
     Spent,
     TaskSummary,
     TrialSummary,
+    dollars,
     money,
     number,
 )
@@ -164,8 +166,10 @@ def spent(trials: Sequence[TrialSummary]) -> Spent:
     costs = [trial.facts.cost_usd for trial in ran if trial.facts is not None and trial.facts.cost_usd is not None]
     tokens = total(trial.tokens for trial in ran)
     seconds = [Fraction(trial.working_seconds) for trial in ran if trial.working_seconds is not None]
+    usd = money(costs)
     return Spent(
-        usd=money(costs),
+        usd=usd,
+        usd_per_run=None if usd is None else dollars((Decimal(usd.usd) / len(costs)).quantize(Decimal("0.000001"))),
         priced=len(costs),
         of=len(ran),
         turns=sum(trial.turns or 0 for trial in ran),

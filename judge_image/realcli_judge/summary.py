@@ -79,6 +79,7 @@ class Spent(Frozen):
     """What runs took. Sums are over the runs that say so; `of` counts all that ran to a seal."""
 
     usd: Money | None = None  # None: no run knows its price
+    usd_per_run: Money | None = None  # over the priced runs
     priced: int  # runs whose price is known
     of: int
     turns: int
@@ -385,7 +386,9 @@ def number(value: Fraction | None) -> Number | None:
 def money(values: Iterable[str | None]) -> Money | None:
     """The sum of what is known; None where nothing is."""
     known = [Decimal(value) for value in values if value is not None]
-    if not known:
-        return None
-    total = sum(known, Decimal(0))
-    return Money(usd=f"{total:f}", text=f"${total:,.2f}" if total >= 1 or not total else f"${total:.4f}")
+    return dollars(sum(known, Decimal(0))) if known else None
+
+
+def dollars(amount: Decimal) -> Money:
+    """To the cent from a dollar on, below to the hundredth of a cent."""
+    return Money(usd=f"{amount:f}", text=f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4f}")

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from realcli.api.termination import parse_termination
 from realcli_judge.__main__ import main
 from tests.support.sealed_sweep import DEEDS, Deed, write_sweep
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = (
     "<script>document.title='owned'</script></div></pre><img src=x onerror=\"document.title='owned'\">"
     "<a href='javascript:document.title=1'>x</a><svg onload=alert(1)><style>body{display:none}</style>"
     "<meta http-equiv=refresh content='0;url=https://example.org'>\x1b[2J\u202egnp.exe\u200b"
 )
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium in PATH (apt-get install chromium)")
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +32,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert message is not None
     assert message.uri is not None
     return Path(message.uri.removeprefix("file://"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 class Watched:
