@@ -26,6 +26,7 @@ from realcli.known.calibration import gate_of, judged
 from realcli.known.cases import known_cases
 from realcli.known.gate import Gate, Share
 from realcli.known.judges import emulated
+from realcli.known.kept import kept_gate
 from realcli.known.model import Case, KnownError
 from realcli.storage import ObjectStore, StorageConfig
 from realcli.storage.opening import open_store
@@ -208,7 +209,9 @@ def _keep(store: ObjectStore, prefix: str, gate: Gate) -> None:
     try:
         store.put_once(key, gate.canonical())
     except AlreadyStored as error:
-        before = Gate.model_validate_json(store.get(key))
+        before = kept_gate(store, prefix, gate.judge)
+        if before is None:
+            raise
         which = "another known-answer set" if before.known != gate.known else "the same set with other answers"
         raise UserError(
             f"{key} holds the gate of this judge over {which} ({before.told}); nothing is overwritten: remove it, or keep this "

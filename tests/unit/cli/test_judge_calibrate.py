@@ -6,16 +6,20 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from realcli.judging.port import Backend
 from realcli.known.cases import known_cases
 from realcli.known.gate import Gate
 from realcli.known.judges import emulated
+from realcli.known.kept import GateUnreadable, kept_gate
+from realcli.storage.local import LocalStore
 from realcli_cli import judge_calibrate
 from realcli_cli.judge import app
 from realcli_cli.main import UserError
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 FEW = ("--only", "u.plan", "--votes", "1")
 
 
@@ -76,12 +80,32 @@ def test_the_gate_of_a_model_is_kept_and_never_overwritten(tmp_path: Path, monke
     first = run(*MODEL, "--votes", "1", "--store", tmp_path)
     assert "kept: calibrations/" in first.stderr
     (kept,) = tmp_path.glob("calibrations/*/gate.json")
+    store = LocalStore(tmp_path)
+    judge = Gate.model_validate_json(kept.read_bytes()).judge
+    found = kept_gate(store, "", judge)
+    assert found is not None
+    assert found.cases == 4
+    assert kept_gate(store, "elsewhere", judge) is None
+    with pytest.raises(GateUnreadable, match="is the gate of judge"):
+        kept_gate(store, "", judge[:15] + "0" * 56)
     before = kept.read_bytes()
-    assert Gate.model_validate_json(before).judge.removeprefix("sha256:").startswith(kept.parent.name)
     run(*MODEL, "--votes", "1", "--store", tmp_path)  # the same answers out of storage: the same bytes
     monkeypatch.setattr(judge_calibrate, "known_cases", lambda: ideal[:2])
     assert "another known-answer set" in refused(*MODEL, "--votes", "1", "--store", tmp_path)
     assert kept.read_bytes() == before
+
+
+@pytest.mark.usefixtures("live")
+def test_the_judge_of_a_sweep_is_calibrated_and_its_kin_are_named(tmp_path: Path) -> None:
+    sweep = yaml.safe_load((EXAMPLES / "sweep.yaml").read_text())
+    sweep["spec"]["judge"]["model"]["model"] = "claude-opus-9"
+    path = tmp_path / "sweep.yaml"
+    path.write_text(yaml.safe_dump(sweep))
+    found = run("--sweep", path, *FEW)
+    assert "note: claude-sonnet-4-5 is of the judge's family (Anthropic)" in found.output
+    del sweep["spec"]["judge"]["model"]
+    path.write_text(yaml.safe_dump(sweep))
+    assert "judges by program alone, and there is nothing to calibrate" in refused("--sweep", path)
 
 
 def test_what_is_asked_for_wrongly_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
