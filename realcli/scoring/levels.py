@@ -23,7 +23,7 @@ HEADLINE_MEDIAN = 8
 def mean(values: Iterable[Fraction | int]) -> Fraction | None:
     """Exact mean; None of nothing."""
     found = list(values)
-    return Fraction(sum(found, Fraction(0))) / len(found) if found else None
+    return Fraction(sum(found), len(found)) if found else None
 
 
 def level1(observation: Observation, unscored: int | None = None) -> L1:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from realcli_cli.compare import choose_latest_good, latest_good
-from realcli_cli.main import UserError
-
-Called = Callable[..., subprocess.CompletedProcess[str]]
+from realcli_cli.main import UserError, main
 
 
 def document(failing: int, **more: Any) -> dict[str, Any]:
@@ -27,15 +24,38 @@ def document(failing: int, **more: Any) -> dict[str, Any]:
     return {"tree": {"U": {"u": ["q"]}}, "runs": runs, **more}
 
 
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Called = Callable[..., Done]
+
+
 @pytest.fixture
-def call(tmp_path: Path) -> Called:
-    def of(a: dict[str, Any], b: dict[str, Any], *options: str) -> subprocess.CompletedProcess[str]:
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """The command line as a whole, in this process."""
+
+    def of(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["realcli", "compare", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return Done(int(end.value.code or 0), printed.out, printed.err)
+
+    return of
+
+
+@pytest.fixture
+def call(tmp_path: Path, run: Callable[..., Done]) -> Called:
+    """A as a report folder, B as a file."""
+
+    def of(a: dict[str, Any], b: dict[str, Any], *options: str) -> Done:
         for name, given in (("a", a), ("b", b)):
             (tmp_path / name / "tables").mkdir(parents=True, exist_ok=True)
             (tmp_path / name / "tables" / "runs.json").write_text(json.dumps(given))
-        command = [sys.executable, "-c", "from realcli_cli.main import main; main()", "compare"]
-        places = [str(tmp_path / "a"), str(tmp_path / "b" / "tables" / "runs.json")]
-        return subprocess.run([*command, *places, *options], capture_output=True, text=True, check=False)
+        return run(str(tmp_path / "a"), str(tmp_path / "b" / "tables" / "runs.json"), *options)
 
     return of
 
@@ -84,10 +104,8 @@ def test_errors(call: Called, a: dict[str, Any], b: dict[str, Any], options: lis
     assert message in done.stderr
 
 
-def test_a_folder_without_runs(call: Called, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    command = [sys.executable, "-c", "from realcli_cli.main import main; main()", "compare"]
-    done = subprocess.run([*command, str(tmp_path / "empty"), "x.json"], capture_output=True, text=True, check=False)
+def test_a_folder_without_runs(run: Callable[..., Done], tmp_path: Path) -> None:
+    done = run(str(tmp_path), "x.json")
     assert done.returncode == 2
     assert "no tables/runs.json lies here; expected a report that this version wrote" in done.stderr
 
