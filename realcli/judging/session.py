@@ -37,6 +37,7 @@ REPAIRS = 2
 ROUNDS = 24
 """Requests of a session, and three more for everything that is answered in a call of its own."""
 MIN_PAGE = 2_000  # characters; with less room than that the context counts as full
+READING_SHARE = 0.9  # of the context; what tools show leaves the rest for answers and their repairs
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class State(Generic[T]):
     seen: Seen
     taken: Mapping[str, Taken[T]] = field(default_factory=dict)
     tries: Mapping[str, int] = field(default_factory=dict)  # faulty answers so far
+    faults: Mapping[str, str] = field(default_factory=dict)  # what was wrong with the last of them
     refused: Mapping[str, str] = field(default_factory=dict)  # why it stays unscored
     idle: int = 0  # replies in a row that brought nothing on
     rounds: int = 0
@@ -185,7 +187,8 @@ def step(state: State[T], reply: JudgeReply) -> Ask[T] | Done[T]:
 
 def give_up(state: State[T], why: str) -> Done[T]:
     """End it here; what is still open is unscored for this reason."""
-    return _done(replace(state, refused={**state.refused, **dict.fromkeys(state.open, why)}))
+    told = {id: f"{why}; its last answer: {state.faults[id]}" if id in state.faults else why for id in state.open}
+    return _done(replace(state, refused={**state.refused, **told}))
 
 
 def state_key(state: State[T]) -> str:
@@ -281,7 +284,9 @@ def _answers(state: State[T], use: ToolUse, key: str) -> tuple[State[T], ToolRet
     faulty = {id: why for id, why in outcome.faults.items() if id in still}
     tries = {**state.tries, **{id: state.tries.get(id, 0) + 1 for id in faulty}}
     over = {id: why for id, why in faulty.items() if tries[id] > REPAIRS}
-    state = replace(state, taken={**state.taken, **taken}, tries=tries, refused={**state.refused, **over})
+    state = replace(
+        state, taken={**state.taken, **taken}, tries=tries, faults={**state.faults, **faulty}, refused={**state.refused, **over}
+    )
     lines = [f"accepted: {', '.join(taken)}"] if taken else []
     for id, why in faulty.items():
         lines.append(f"{'given up' if id in over else 'not accepted'}: {id}: {why}")
@@ -296,7 +301,7 @@ def _nudge(state: State[T], reply: JudgeReply) -> str:
 
 
 def _fitting(state: State[T], use: ToolUse, text: str) -> ToolReturn:
-    if text_tokens(text) > state.model.room - tokens_of(state):
+    if text_tokens(text) > _left(state):
         return _error(use, "the context is full: that does not fit any more; answer with what you have read")
     return ToolReturn(id=use.id, text=text)
 
@@ -314,8 +319,13 @@ def _first(error: ValidationError) -> str:
 
 
 def _room(state: State[T]) -> int:
-    """Characters of plain text that still fit, half of what there is: some is for the answer's repairs."""
-    return int((state.model.room - tokens_of(state)) * _CHARACTERS_PER_TOKEN * 0.5)
+    """Characters of plain text that still fit, with some to spare for text that is none."""
+    return int(_left(state) * _CHARACTERS_PER_TOKEN * 0.7)
+
+
+def _left(state: State[T]) -> int:
+    """Tokens that tools may still show."""
+    return int(state.model.room * READING_SHARE) - tokens_of(state)
 
 
 _CHARACTERS_PER_TOKEN = 2.8  # of plain English and code; every other character counts by its bytes

@@ -76,7 +76,7 @@ def passes(trouble: Trouble) -> bool:
 
 def shown(trouble: Trouble, secret: str) -> str:
     """For people, without the key."""
-    text = " ".join(redacted(trouble.message, secret).split())[:MAX_TOLD]
+    text = " ".join(re.sub(r"^Error code: \d+ - ", "", redacted(trouble.message, secret)).split())[:MAX_TOLD]
     return f"HTTP {trouble.status}: {text}" if trouble.status is not None else text
 
 

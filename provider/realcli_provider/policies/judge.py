@@ -70,6 +70,8 @@ def _read_on(desk: Desk, run: str) -> Generator[Action | Answer, Reply, None]:
         due = [{"item": item, "offset": int(offset)} for first, _, item, offset in _ON.findall(run) if offset and not first]
     while due:
         reply = yield Answer(call=Call(name="read_turns", input=due.pop(0)))
+        if "the context is full" in reply.result:
+            return
         desk.read(reply.result)
         for first, last, item, offset in _ON.findall(reply.result):
             if first:
