@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +14,7 @@ import typer
 
 from realcli.export.harbor import SealedRun, counted_of, job_files, outcome_of, trial_files
 from realcli.ledger.show import visible
+from realcli.scoring.records import GroupMember
 from realcli.trajectory import Trajectory
 from realcli.trajectory.atif import Sealed, atif_of
 from realcli.trajectory.atif_document import AtifDocument
@@ -77,11 +78,12 @@ def harbor(
             f"{found.shown}: no sweep.json lies above (…/sweep.json beside …/trials/), and Harbor's files need what it holds: "
             "agents, models, tasks. Give the sweep's folder, or use `realcli export atif`, which needs none"
         )
-    attempts, left = _counting(found, sweep)
+    whole = f"{sweep}/".startswith(f"{found.place.key}/".lstrip("/"))  # all of the sweep was named
+    attempts, left = _counting(found, found.members(sweep), whole)
     if not attempts:
         raise UserError(f"{found.shown}: no trial is sealed in the attempt that counts: {'; '.join(left)}")
     total = len(attempts) + len(left)
-    if f"{sweep}/".startswith(f"{found.place.key}/".lstrip("/")):  # all of the sweep was named
+    if whole:
         total = max(total, len(lock.tasks) * lock.repeats * len(lock.configurations) * len(lock.modes))
     name, counted = out.resolve().name, []
     with _folder(out) as folder:
@@ -105,20 +107,21 @@ def _source(what: str, endpoint: str | None, namespace: str | None) -> Source:
     return source_of(place, place.shown, endpoint)
 
 
-def _counting(found: Source, sweep: str) -> tuple[list[Attempt], list[str]]:
+def _counting(found: Source, members: Mapping[int, GroupMember], whole: bool) -> tuple[list[Attempt], list[str]]:
     """Of each trial the attempt that counts: the one its group was judged by, else the latest. Then trials without, and why."""
     sealed = {(attempt.seal.trial.ordinal, attempt.seal.trial.attempt): attempt for attempt in found.sealed}
     running = {(where.ordinal, where.attempt) for root in found.unsealed if (where := where_of(root))}
     latest: dict[int, int] = {}
     for ordinal, attempt in sorted([*sealed, *running]):
         latest[ordinal] = attempt
-    latest |= {ordinal: member.attempt for ordinal, member in found.members(sweep).items() if ordinal in latest}
+    latest |= {ordinal: member.attempt for ordinal, member in members.items() if whole or ordinal in latest}
     attempts, left = [], []
     for ordinal, attempt in sorted(latest.items()):
         if (ordinal, attempt) in sealed:
             attempts.append(sealed[ordinal, attempt])
         else:
-            left.append(f"trial {ordinal:05d}: attempt {attempt} is not sealed")
+            ended = f"; it ended as {members[ordinal].phase}/{members[ordinal].reason}" if ordinal in members else ""
+            left.append(f"trial {ordinal:05d}: attempt {attempt} is not sealed{ended}")
     return attempts, left
 
 
@@ -176,7 +179,7 @@ def _folder(out: Path) -> Iterator[Path]:
         _new(out)
         partial.rename(out)
     except OSError as error:
-        raise UserError(f"--out {out}: {error.strerror}: {error.filename}") from error
+        raise UserError(f"--out {out} cannot be written: {error.filename}: {error.strerror}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -187,7 +190,7 @@ def _write(path: Path, content: bytes) -> None:
         with path.open("xb") as out:
             out.write(content)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from error
+        raise UserError(f"{path} cannot be written: {error.filename}: {error.strerror}") from error
 
 
 def _plain(name: str) -> str:
