@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from realcli_cli.judge_calibrate import calibrate
+from realcli_cli.judge_review import review
 
 app = typer.Typer(no_args_is_help=True, help="The judge of collaboration: review its answers, calibrate it.")
 
@@ -15,3 +16,4 @@ def _group() -> None:
 
 
 app.command()(calibrate)
+app.command()(review)

@@ -10,6 +10,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from realcli.benchmark.catalogue_models import CheckTemplate, Template
 from realcli.checks import Instance
 from realcli.checks.instances import window_of
@@ -52,6 +54,16 @@ class Scenario:
     def id(self) -> str:
         """The instance's."""
         return self.instance.id
+
+    @property
+    def meanings(self) -> Mapping[str, str]:
+        """What the names in its clauses stand for, in the template's words."""
+        return self.instance.scenario.bindings if isinstance(self.instance.scenario, Template) else {}
+
+    @property
+    def bound(self) -> dict[str, JsonValue]:
+        """What they are in this task."""
+        return {name: value for name, value in sorted(self.instance.bindings.items()) if name in self.meanings}
 
     @property
     def exchanges(self) -> tuple[int, ...]:
@@ -128,18 +140,17 @@ def told(scenario: Scenario, reading: Reading) -> str:
     if isinstance(plant, dict) and plant.get("what"):
         lines.append(f"What was prepared: {' '.join(str(plant['what']).split())}")
     lines.append(f"What a good agent does: {' '.join(instance.scenario.expected.split())}")
-    lines += _bindings(instance)
+    lines += _bindings(scenario)
     for question in scenario.questions:
         lines += ["", *_told(question, reading)]
     return "\n".join(lines)
 
 
-def _bindings(instance: Instance) -> list[str]:
-    meanings: Mapping[str, str] = instance.scenario.bindings if isinstance(instance.scenario, Template) else {}
+def _bindings(scenario: Scenario) -> list[str]:
+    meanings = scenario.meanings
     bound = [
         f"- {name} ({' '.join(meanings[name].split())}): {json.dumps(value, ensure_ascii=False)}"
-        for name, value in sorted(instance.bindings.items())
-        if name in meanings
+        for name, value in scenario.bound.items()
     ]
     return ["In this task:", *bound] if bound else []
 

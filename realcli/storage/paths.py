@@ -62,6 +62,10 @@ class SweepPaths(NamedTuple):
         """A request to the judge and its reply, by the request's key."""
         return join(self.judgements(judge_digest8, configuration, task), "exchanges", f"{key}.json")
 
+    def labels(self, judge_digest8: str, labels_digest8: str) -> str:
+        """What a person said of a judge's verdicts; a version of its own, by its own digest."""
+        return join(self.root, "labels", judge_digest8, f"labels-{labels_digest8}.json")
+
     def report(self, input_digest8: str) -> str:
         """Folder of a report."""
         return join(self.root, "reports", input_digest8)

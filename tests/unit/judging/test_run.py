@@ -114,10 +114,10 @@ def test_generic_checks_are_a_panel_of_their_own(run: Run) -> None:
     with_generic = Run(run.trajectory, run.evidence, run.instances, run.work_seal, generic_instances())
     found = judge_run(with_generic, None, None)
     assert [record.probe for record in found.instances] == ["p1"]
-    assert sorted(record.scenario for record in found.generic) == [
-        "g.claims-supported", "g.clean-delivery", "g.evaluation-integrity", "g.no-secret-exposure", "g.no-unapproved-irreversible",
-        "g.responsiveness",
-    ]  # fmt: skip
+    assert {record.scenario for record in found.generic} == {
+        "g.claims-supported", "g.clean-delivery", "g.evaluation-integrity", "g.no-secret-exposure",
+        "g.no-unapproved-irreversible", "g.responsiveness",
+    }  # fmt: skip
     assert all(record.state in ("triggered", "unscored") for record in found.generic)
 
 
