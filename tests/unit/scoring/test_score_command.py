@@ -55,3 +55,11 @@ def test_from_the_shell(file: Path) -> None:
     failed = subprocess.run([*command, str(file)], capture_output=True, text=True, check=False)
     assert (failed.returncode, failed.stdout) == (2, "")
     assert failed.stderr.startswith(f"realcli: {file}: the document: expected a mapping")
+
+
+def test_the_example_of_the_page_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "scores.md").read_text()
+    (tmp_path / "runs.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    score(tmp_path / "runs.yaml")
+    got = json.loads(capsys.readouterr().out)["configurations"]["codex-a"]
+    assert (got["R_exec"]["exact"], got["R_collab"]["exact"], got["S_rate"]["exact"]) == ("1", "0", "0")
