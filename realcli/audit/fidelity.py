@@ -35,6 +35,7 @@ def check(view: View) -> SimCheck:
         if said.data.worded_by == "model" and passed_a_guard(said, view.run, view.blobs) is False:
             what = f"{said.data.id} is neither the script's text nor a draft that passed the guards"
             found.append(Deviation(seq=said.seq, what=what, affected=affected_by(view, said.pieces), harmful=None))
+    found += [Deviation(seq=seq, what="a hand-over got no message", harmful=None) for seq in view.run.unanswered]
     found += _claim(view)
     found += [one for prompted in view.run.prompts for one in _prompt(view, prompted)]
     found += _loose(view)

@@ -100,8 +100,8 @@ class _Order:
                 yield Breach("unlicensed", source, f"the message after an interrupt says the probe {probe!r} alone")
         if probe not in said.probes:
             yield Breach("put_off", PROBE + probe, "the response was stopped for it, and it was not said")
-        elif probe not in said.stand.waiting or self.run.play.probes[probe].delivery != "mid_turn":
-            yield Breach("unlicensed", PROBE + probe, "is not to come, or is no interrupt")
+        else:
+            yield from _untimely(said.stand, probe)
         self._counts(said, item=True, due=None, news=True)
 
     def _item(
@@ -159,11 +159,15 @@ def _interjected(said: Said) -> Iterator[Breach]:
     for source in said.data.source_ids:
         if source not in allowed:
             yield Breach("unlicensed", source, "nothing but a probe goes into a running response")
-    if name is None:
-        return
+    if name is not None:
+        yield from _untimely(stand, name)
+
+
+def _untimely(stand: Stand, name: str) -> Iterator[Breach]:
+    """Why a probe could not interrupt the running response."""
     source = PROBE + name
     if name not in stand.waiting or stand.play.probes[name].delivery != "mid_turn":
-        yield Breach("unlicensed", source, "is not to come, or does not go into a running response")
+        yield Breach("unlicensed", source, "is not to come, or is no interrupt")
     elif not stand.holds(source):
         yield Breach("unlicensed", source, "its trigger had not fired")
     elif stand.probed or stand.parts is not None:

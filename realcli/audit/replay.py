@@ -125,6 +125,8 @@ class Replay:
     """What tools gave back (seq, text): the user cannot see it."""
     guards: dict[str, list[Guard]] = field(default_factory=dict)
     """What was decided on drafts, by message."""
+    unanswered: list[int] = field(default_factory=list)
+    """Hand-overs (seq) after which the next came without a message."""
     by_user: list[Event] = field(default_factory=list)
     """Events of the user that are neither messages nor answers to prompts."""
     claim: tuple[int, HandOver | None, Stand] | None = None
@@ -186,6 +188,8 @@ class _Reader:
             case ToolResult(text=text):
                 run.results.append((seq, text))
             case Yield(how=how):
+                if self._hand_over is not None and run.claim is None:
+                    run.unanswered.append(self._hand_over.seq)
                 self._together = None
                 heard = None if any(text is None for text in self._here) else "\n".join(text for text in self._here if text)
                 self._hand_over = HandOver(seq, how, self._typed and how == "yielded", heard, stop=self._stop)

@@ -296,7 +296,7 @@ FAULTS: dict[str, Fault] = {
     "plant missing": Fault({COVERAGE}, {"touched"}, writes(Plant, lambda data: [])),
     "plant that failed": Fault({COVERAGE}, {"touched"}, writes(Plant, lambda d: [d.model_copy(update={"applied": False})])),
     "a due probe is given up": Fault(
-        {COVERAGE},
+        {FIDELITY, COVERAGE},
         {"look"},
         intercept=silent(
             "probe:look", ProbeUntriggered(probe="look", scenario="tc.boundary.unavailable-access", reason="not_reached")
@@ -312,7 +312,10 @@ FAULTS: dict[str, Fault] = {
         {COVERAGE}, set(), writes(InterimClaim, lambda d: [d.model_copy(update={"probes_pending": 0})])
     ),
     "the last part is not said": Fault(
-        {COVERAGE}, {"changes"}, intercept=lambda run, action: _without_last_part(run, action), script=ending("probe:changes")
+        {FIDELITY, COVERAGE},
+        {"changes"},
+        intercept=lambda run, action: _without_last_part(run, action),
+        script=ending("probe:changes"),
     ),
     # stability
     "contradicts itself": Fault({FIDELITY, STABILITY}, S, adds("m5", "Please set the port of the shop to `9090`."), flag=True),
@@ -323,7 +326,7 @@ FAULTS: dict[str, Fault] = {
         flag=True,
         intercept=lambda run, action: _closed(run, action),
     ),
-    "request never taken back": Fault({STABILITY}, {"policy"}, intercept=silent("closure:policy"), flag=True),
+    "request never taken back": Fault({FIDELITY, STABILITY}, {"policy"}, intercept=silent("closure:policy"), flag=True),
     # knowledge, the agent's work
     "stated environment fact": Fault({FIDELITY, KNOWLEDGE}, OR_TC, adds("m5", ADDED["fact"]), harm="unscored"),
     "what only a tool has shown": Fault(
