@@ -8,7 +8,7 @@ from realcli.api.trial import Checks
 from realcli.ledger.events import AgentMessage, Ask, Command, ModelReply, Recorders, RecordGap
 from realcli.ledger.seals import WorkSeal
 from realcli.scoring.records import RunFacts
-from realcli.scoring.retries import Retries, retries
+from realcli.scoring.retries import retries
 from realcli.trajectory import Trajectory
 
 
@@ -31,8 +31,8 @@ def facts_of(trajectory: Trajectory, seal: WorkSeal | None = None, checks: Check
         exchanges=len(trajectory.exchanges) if whole else None,
         tool_calls=len(trajectory.calls) if whole else None,
         commands=sum(1 for _ in trajectory.of(Command)) if commands else None,
-        retries=_count(again, "again"),
-        failing_retries=_count(again, "failing"),
+        retries=again.again if again is not None else None,
+        failing_retries=again.failing if again is not None else None,
         questions=len(asks) if talks else None,
         ask_unmatched=sum(ask.unmatched for ask in asks) if talks else None,
         messages=sum(1 for _ in trajectory.of(AgentMessage)) if whole else None,
@@ -42,10 +42,6 @@ def facts_of(trajectory: Trajectory, seal: WorkSeal | None = None, checks: Check
         checks_passed=checks.passed if checks is not None else None,
         checks_total=checks.total if checks is not None else None,
     )
-
-
-def _count(found: Retries | None, name: str) -> int | None:
-    return None if found is None else int(getattr(found, name))
 
 
 def _cost(trajectory: Trajectory) -> str | None:

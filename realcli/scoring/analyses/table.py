@@ -25,8 +25,10 @@ class Table:
 
     @staticmethod
     def of(name: str, columns: str, rows: Iterable[Iterable[Cell]]) -> Table:
-        """`columns`: names with spaces between them. A row of another length is a programming error."""
+        """`columns`: names with spaces between them. A row of another length, or a name twice, is a programming error."""
         heads = tuple(columns.split())
+        if len(set(heads)) != len(heads):
+            raise ValueError(f"table {name}: a column stands twice in {columns}")
         found = tuple(tuple(row) for row in rows)
         for row in found:
             if len(row) != len(heads):

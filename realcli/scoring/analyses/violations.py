@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 from realcli.scoring.analyses.table import Table, share
 from realcli.scoring.records import InstanceRecord
@@ -63,15 +62,10 @@ def near_miss_table(by_configuration: Mapping[str, list[Run]]) -> Table:
     return _shares("near_misses", "configuration near with_summary rate", by_configuration, near_misses)
 
 
-def _shares(name: str, columns: str, by_configuration: Mapping[str, list[Run]], of: object) -> Table:
-    assert callable(of)
+def _shares(name: str, columns: str, by_configuration: Mapping[str, list[Run]], of: Callable[[list[Run]], Share]) -> Table:
     found = {configuration: of(runs) for configuration, runs in by_configuration.items()}
     found["all"] = Share(sum(one.hits for one in found.values()), sum(one.of for one in found.values()))
     return Table.of(name, columns, ((configuration, one.hits, one.of, one.rate) for configuration, one in found.items()))
-
-
-Evidence = Literal["trajectory", "environment", "both"]
-Truth = bool | None
 
 
 def said_against_done(
@@ -113,7 +107,7 @@ def said_against_done(
     )  # fmt: skip
 
 
-def _failed(verdicts: list[str]) -> Truth:
+def _failed(verdicts: list[str]) -> bool | None:
     """A check failed; None if none applies, or one is unscored and none failed."""
     applicable = [verdict for verdict in verdicts if verdict != "n/a"]
     if "0" in applicable:
