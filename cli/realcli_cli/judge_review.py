@@ -70,7 +70,7 @@ def _inputs(sweep: str, endpoint: str | None) -> Inputs:
 
 
 def _local(folder: Path, lock: Lock) -> tuple[StorageConfig, str]:
-    """(the store, key of the sweep in it) of a sweep's own folder: the store is the folder above that also holds the benchmark."""
+    """(the store, key of the sweep in it) of a sweep's folder: the store is the folder above that holds the benchmark too."""
     _, benchmark = parse_s3_uri(lock.benchmark.source)
     for above in folder.resolve().parents:
         if (above / benchmark).is_dir():
