@@ -11,7 +11,7 @@ from realcli.audit.texts import keys, run_shared, runs
 from realcli.audit.view import View, sim_check, texts_of
 from realcli.audit.wording import Wording
 from realcli.benchmark.leaks import leak_terms, public_words
-from realcli.benchmark.script import PROBE
+from realcli.benchmark.script_models import Probe
 from realcli.benchmark.words import stands_in, tokens, visible
 
 NAME: Final = "sim_no_early_disclosure"
@@ -61,9 +61,7 @@ def _to_come(view: View, said: Said, words: tuple[str, ...], known: tuple[str, .
     """Texts of probes to come, and of answers nobody has asked for."""
     fresh = runs(known)
     for probe in view.script.probes:
-        if probe.id not in said.stand.waiting or PROBE + probe.id in said.data.source_ids:
-            continue
-        texts = list(texts_of(probe))
+        texts = _ahead(probe, said)
         leaked = _term(texts, words, known) or run_shared(words, texts, fresh)
         if leaked:
             what = f"{said.data.id}: {leaked!r} gives the probe {probe.id} away before it comes"
@@ -75,6 +73,16 @@ def _to_come(view: View, said: Said, words: tuple[str, ...], known: tuple[str, .
         leaked = _term([answer.text], words, known) or run_shared(words, [answer.text], fresh)
         if leaked:
             yield _deviation(view, said, f"{leaked!r} answers a question nobody asked ({answer.id})", [], said.text)
+
+
+def _ahead(probe: Probe, said: Said) -> list[str]:
+    """What of a probe is still to come once the message is said."""
+    after = said.after
+    if probe.id in after.waiting:
+        return list(texts_of(probe))
+    parts = probe.parts[after.parts[1] :] if after.parts is not None and after.parts[0] == probe.id else []
+    closes = probe.id in after.closures or bool(parts)
+    return [*parts, *([text for text in texts_of(probe) if text not in (probe.text, *probe.parts)] if closes else [])]
 
 
 def _term(texts: list[str], words: tuple[str, ...], known: tuple[str, ...]) -> str | None:

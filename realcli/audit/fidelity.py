@@ -36,6 +36,7 @@ def check(view: View) -> SimCheck:
             what = f"{said.data.id} is neither the script's text nor a draft that passed the guards"
             found.append(Deviation(seq=said.seq, what=what, affected=affected_by(view, said.pieces), harmful=None))
     found += [Deviation(seq=seq, what="a hand-over got no message", harmful=None) for seq in view.run.unanswered]
+    found += _stops(view)
     found += _claim(view)
     found += [one for prompted in view.run.prompts for one in _prompt(view, prompted)]
     found += _loose(view)
@@ -157,6 +158,15 @@ def _releases(view: View, said: Said) -> Iterator[Deviation]:
             )
             what = f"{said.data.id}: the release of slice {name} {how}"
             yield Deviation(seq=said.seq, what=what, affected=view.reach.of_slices([name]), harmful=True)
+
+
+def _stops(view: View) -> Iterator[Deviation]:
+    """A response is stopped for a probe that says so, and for nothing else."""
+    for seq, name in view.run.stops:
+        played = view.play.probes.get(name or "")
+        if played is None or not played.probe.interrupt:
+            what = f"a response was stopped for {name or 'nothing'}, which the script does not ask for"
+            yield Deviation(seq=seq, what=what, affected=view.reach.at(seq), harmful=True)
 
 
 def _claim(view: View) -> Iterator[Deviation]:

@@ -125,6 +125,8 @@ class Replay:
     """What tools gave back (seq, text): the user cannot see it."""
     guards: dict[str, list[Guard]] = field(default_factory=dict)
     """What was decided on drafts, by message."""
+    stops: list[tuple[int, str | None]] = field(default_factory=list)
+    """Responses the user stopped, and the probe it was for."""
     unanswered: list[int] = field(default_factory=list)
     """Hand-overs (seq) after which the next came without a message."""
     by_user: list[Event] = field(default_factory=list)
@@ -204,6 +206,7 @@ class _Reader:
                 run.guards.setdefault(id, []).append(data)
             case Interrupt(taken=True, probe=probe):
                 self._stop = probe
+                run.stops.append((seq, probe))
             case Plant():
                 run.plants.append((seq, data))
             case PermissionRequest(request_id=id):

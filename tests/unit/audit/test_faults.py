@@ -28,6 +28,7 @@ from realcli.ledger.events import (
     Denial,
     FinalClaim,
     InterimClaim,
+    Interrupt,
     PermissionAnswer,
     Plant,
     ProbeDelivered,
@@ -248,6 +249,11 @@ FAULTS: dict[str, Fault] = {
     "the conversation starts again": Fault(
         {FIDELITY, STABILITY}, {"outline", *S}, adds("m5", SCRIPT.opener, "opener"), flag=True
     ),
+    "stopped for nothing": Fault(
+        {FIDELITY},
+        {"outline", "touched", "look", "policy", "checked"},
+        behind("m5", "session", Interrupt(probe=None, taken=True)),
+    ),
     "an answer nobody asked for": Fault({FIDELITY}, {"ask"}, adds("m5", "It is a Debian.", "answer:system")),
     "a source the script has not": Fault(
         {FIDELITY}, set(), message("m5", lambda data: {"source_ids": [*data.source_ids, "slice:other"]}), harm="unscored"
@@ -276,6 +282,7 @@ FAULTS: dict[str, Fault] = {
     "leaked check": Fault({FIDELITY, DISCLOSURE}, {"ask"}, adds("m2", ADDED["check"])),
     "leaked term": Fault({FIDELITY, DISCLOSURE}, {"ask"}, adds("m2", ADDED["leak"])),
     "leaked probe": Fault({FIDELITY, DISCLOSURE}, {"ask", "policy"}, adds("m2", ADDED["probe"])),
+    "leaked part": Fault({FIDELITY, DISCLOSURE}, {"ask", "changes"}, adds("m10", "You will make it `4` in the end.")),
     "leaked oracle": Fault({FIDELITY, DISCLOSURE}, {"ask", "early"}, adds("m2", "Mind port-kept, please.")),
     # coverage
     "double probe": Fault(
