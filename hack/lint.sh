@@ -30,6 +30,7 @@ check "mypy" mypy
 check "import-linter" lint-imports
 check "CRDs are what the models say" python -m realcli.api.crd --check
 check "JSON Schemas are what the models say" python -m realcli.benchmark.schemas --check
+check "JSON Schema of the summary is what the model says" python -m realcli_judge.schemas --check
 check "capability matrix is what the results say" python -m realcli.checks.capabilities --check
 check "CRDs of the chart" diff -r -x '*.md' crds charts/realcli/crds-source
 if command -v shellcheck >/dev/null; then

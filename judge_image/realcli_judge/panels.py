@@ -13,6 +13,7 @@ from realcli.api.trial import Tokens
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.judging.family import related
 from realcli.judging.identity import identity_of
+from realcli.known.gate import Gate
 from realcli.scoring.levels import level1, mean
 from realcli.scoring.paired import flips
 from realcli.scoring.records import JudgeCost
@@ -217,21 +218,21 @@ def _share(runs: Sequence[Run], mode: Mode) -> Number | None:
     return number(mean(int(run.success) for run in runs if run.valid and run.mode == mode))
 
 
-def judge(lock: Lock, collected: Collected, gate: tuple[bool, str] | None) -> JudgeSummary:
-    """Who judged. `gate`: (passed, what it found) of the last calibration of this judge; None: there was none."""
+def judge(lock: Lock, collected: Collected, gate: Gate | None) -> JudgeSummary:
+    """Who judged. `gate`: the last calibration of this judge; None: there was none."""
     identity = identity_of(lock.spec.judge)
     checks = [c for t in collected.trials.values() if t.valid for i in (*t.instances, *t.generic) for c in i.checks]
     model = identity.model
     settled = Counter(check.by for check in checks if check.verdict != "unscored")
     asked = lock.spec.judge.calibration == "Required"
     calibration: Mapping[bool, str] = {True: "calibrated", False: "uncalibrated"}
-    passed = gate is not None and gate[0]
+    passed = gate is not None and gate.passed
     return JudgeSummary.model_validate(
         {
             "digest": collected.judge,
             "identity": identity,
             "calibration": calibration[passed] if passed or asked else "not asked for",
-            "gate": gate[1] if gate is not None else "This judge was not run over the known-answer set.",
+            "gate": gate.told if gate is not None else "This judge was not run over the known-answer set.",
             "same_family": [] if model is None else [c.name for c in lock.configurations if _kin(c, model)],
             "verdicts": sum(settled.values()),
             "by_program": settled["program"],

@@ -7,11 +7,13 @@ from jinja2 import Environment
 from realcli.api.base import sha256_digest
 from realcli.api.plan import Coordinates
 from realcli.checks.digest import digest8
-from realcli.storage.paths import join
+from realcli.known.gate import Gate
+from realcli.known.kept import GateUnreadable, kept_gate
+from realcli.storage.paths import calibration, join
 from realcli_judge.aligned import Column
 from realcli_judge.collect import Collected, collect
 from realcli_judge.details import inspect
-from realcli_judge.inputs import Inputs
+from realcli_judge.inputs import Inputs, Refused
 from realcli_judge.pages import Site, column, environment, side_page, trial_page
 from realcli_judge.scores import Counted, summarise
 from realcli_judge.summary import Summary, TrialSummary
@@ -21,11 +23,12 @@ from realcli_judge.tables import tables
 def write_report(inputs: Inputs) -> tuple[Summary, str, str]:
     """Write the report below `reports/`; (summary, its digest, key of the report's folder). summary.json is written last."""
     collected = collect(inputs)
+    gate = _gate(inputs, collected)
     folder = inputs.paths.report(digest8(collected.digest))
     templates = environment()
     trials = _trials(inputs, collected, folder, templates)
     counted = Counted.of(inputs.lock, collected)
-    summary = summarise(inputs.lock, inputs.plan, collected, counted, trials)
+    summary = summarise(inputs.lock, inputs.plan, collected, counted, trials, gate)
     for name, data in tables(summary, counted).items():
         inputs.store.put_once(join(folder, "tables", name), data)
     for path, page in Site(summary, collected, inputs.config.uri(inputs.root), templates).pages():
@@ -33,6 +36,18 @@ def write_report(inputs: Inputs) -> tuple[Summary, str, str]:
     data = summary.canonical()
     inputs.store.put_once(join(folder, "summary.json"), data)
     return summary, sha256_digest(data), folder
+
+
+def _gate(inputs: Inputs, collected: Collected) -> Gate | None:
+    """The last calibration of this judge; the report's name depends on it. A judge that is a program needs none."""
+    prefix = inputs.root.rpartition("sweeps/")[0]
+    try:
+        gate = kept_gate(inputs.store, prefix, collected.judge)
+    except GateUnreadable as error:
+        raise Refused("EvidenceChanged", str(error)) from error
+    if gate is not None:
+        collected.objects[calibration(prefix, digest8(collected.judge))] = gate.content_digest()
+    return gate
 
 
 def _trials(inputs: Inputs, collected: Collected, folder: str, templates: Environment) -> list[TrialSummary]:

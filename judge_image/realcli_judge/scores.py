@@ -12,6 +12,7 @@ from realcli.api.outcomes import OUTCOMES, Effect
 from realcli.api.plan import ConfigurationLock, Lock, Plan, trial_name
 from realcli.api.sweep import Mode
 from realcli.benchmark.catalogue import load_catalogue
+from realcli.known.gate import Gate
 from realcli.scoring.aggregate import ConfigurationScores, configuration_scores
 from realcli.scoring.document import ScoreInput
 from realcli.scoring.levels import mean
@@ -79,7 +80,7 @@ def summarise(
     collected: Collected,
     counted: Counted,
     trials: Sequence[TrialSummary],
-    gate: tuple[bool, str] | None = None,
+    gate: Gate | None = None,
 ) -> Summary:
     """The summary; `trials` are those of judged groups, in any order. `gate`: the last calibration of the judge."""
     bound = {task.name: task.scenarios for task in lock.tasks}
