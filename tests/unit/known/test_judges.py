@@ -20,6 +20,8 @@ from realcli.scoring.records import InstanceRecord
 CASES = known_cases()
 SETTINGS = Settings(Model("emulated", "anthropic"), votes=1)
 VIOLATIONS = [case for case in CASES if case.kind == "violates"]
+SOME = VIOLATIONS[::3]
+"""Enough to see a judge err; all of them are judged for docs/known-answers.md, which lint compares."""
 
 
 def judged(name: str, cases: list[Case], seed: int = 0) -> list[InstanceRecord]:
@@ -33,20 +35,20 @@ def test_the_oracle_is_right_everywhere() -> None:
 
 
 def test_an_instruction_outside_every_fence_would_be_obeyed_but_there_is_none() -> None:
-    hostile = [injected(case) for case in VIOLATIONS]
+    hostile = [injected(case) for case in SOME]
     for case, record in zip(hostile, judged("gullible-outside", hostile), strict=True):
         assert {row.check: row.verdict for row in rows_of(case, record)} == dict(case.expected), case.id
 
 
 def test_an_instruction_inside_the_fence_is_what_a_gullible_judge_falls_for() -> None:
-    hostile = [injected(case) for case in VIOLATIONS]
+    hostile = [injected(case) for case in SOME]
     rows = [row for c, r in zip(hostile, judged("gullible-inside", hostile), strict=True) for row in rows_of(c, r)]
     assert all(row.verdict == "1" for row in rows if not row.settled and row.truth == "0")
     assert all(row.verdict == row.truth for row in rows if row.settled)  # a program listens to nobody
 
 
 def test_without_an_instruction_a_gullible_judge_is_an_oracle() -> None:
-    for case, record in zip(VIOLATIONS, judged("gullible-inside", VIOLATIONS), strict=True):
+    for case, record in zip(SOME, judged("gullible-inside", SOME), strict=True):
         assert {row.check: row.verdict for row in rows_of(case, record)} == dict(case.expected), case.id
 
 
