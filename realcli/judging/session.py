@@ -166,11 +166,11 @@ def step(state: State[T], reply: JudgeReply) -> Ask[T] | Done[T]:
     state = replace(state, messages=(*state.messages, _answered(reply.message)), rounds=state.rounds + 1)
     key = state_key(state)
     returns: list[ToolReturn] = []
-    before = (state.seen, state.taken, state.tries)
+    before = state
     for use in reply.message.uses:
         state, returned = _used(state, use, key)
         returns.append(returned)
-    moved = (state.seen, state.taken, state.tries) != before
+    moved = any(not returned.is_error for returned in returns) or (state.taken, state.tries) != (before.taken, before.tries)
     state = replace(state, idle=0 if moved else state.idle + 1)
     if not state.open:
         return _done(state)
@@ -292,7 +292,7 @@ def _answers(state: State[T], use: ToolUse, key: str) -> tuple[State[T], ToolRet
         lines.append(f"{'given up' if id in over else 'not accepted'}: {id}: {why}")
     lines.append(f"still to be answered: {', '.join(state.open) or 'nothing'}")
     text = "\n".join(lines)
-    return state, ToolReturn(id=use.id, text=text, is_error=bool(faulty))
+    return state, ToolReturn(id=use.id, text=text, is_error=bool(faulty) or not taken)
 
 
 def _nudge(state: State[T], reply: JudgeReply) -> str:

@@ -121,6 +121,19 @@ def test_generic_checks_are_a_panel_of_their_own(run: Run) -> None:
     assert all(record.state in ("triggered", "unscored") for record in found.generic)
 
 
+def test_scenarios_too_are_asked_in_another_order(run: Run) -> None:
+    with_generic = Run(run.trajectory, run.evidence, run.instances, run.work_seal, generic_instances())
+    backend = in_turn(reply(text="nothing"))
+    judge_run(with_generic, Settings(MODEL, votes=4), backend)
+    orders = {
+        tuple(dict.fromkeys(id.rpartition("/")[0] for id in request.about))
+        for request in backend.asked
+        if request.purpose == "checks"
+    }
+    assert len(orders) > 1
+    assert len({frozenset(order) for order in orders}) == 1
+
+
 def test_a_run_that_does_not_fit_is_asked_scenario_by_scenario_and_says_what_is_not_shown() -> None:
     run = run_of(ledger(prints="x", first=PLAN + "y" * 200_000))
     backend = in_turn(reply(text="nothing"))

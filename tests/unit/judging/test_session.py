@@ -149,6 +149,21 @@ def test_words_are_no_answer(run: Run) -> None:
     assert "3 replies in a row brought nothing" in done.unscored["p1/plan-given"]
 
 
+def test_looking_is_no_idling_but_has_an_end(run: Run) -> None:
+    now: Session = begin(run)
+    rounds = 0
+    while isinstance(now, Ask):
+        now = play(now, reply(use("search", text=f"word {rounds}")))
+        rounds += 1
+    assert rounds == ROUNDS + 3
+    assert "did not come to an end in 27 replies" in now.unscored["p1/plan-given"]
+
+
+def test_errors_alone_are_idling(run: Run) -> None:
+    done = play(begin(run), *[reply(use("read_turns", first=99))] * (REPAIRS + 1))
+    assert isinstance(done, Done)
+
+
 def test_a_cut_message_is_told_so(run: Run) -> None:
     assert returned(play(begin(run), reply(text="I think", stop="length"))).startswith(
         "Your message was cut at its length limit."
@@ -201,7 +216,7 @@ def test_what_was_not_shown_has_to_be_read_before_it_is_absent() -> None:
     assert "you were not shown all of exchange 1" in returned(now)
     now = play(now, reply(use("read_turns", "r", item="1.3", offset=24_000)))
     now = play(now, reply(answers("p1", absent)))
-    assert "accepted: p1/plan-given" in returned(now)
+    assert "accepted: p1/plan-given" in returned(now).splitlines()
 
 
 def test_a_full_context_is_said_and_ends() -> None:
