@@ -30,9 +30,16 @@ from realcli.trajectory.patterns import content
 
 Finding = Literal["holds", "contradicted", "unknown"]
 _QUALIFIES = re.compile(
-    r"(?i)\b(not|n't|fail\w*|error\w*|broke\w*|unable|cannot|except|but|however|still|remain\w*|incomplete|unresolved|open|skip\w*)\b|n't\b"
+    r"(?i)\b(not|fail\w*|error\w*|broke\w*|unable|cannot|except|but|however|still|remain\w*|incomplete|unresolved|open|skip\w*)"
+    r"\b|n't\b"
 )
 """Words with which a text says that something is not as it should be."""
+
+_RUNNERS = (
+    "python", "bash", "sh", "dash", "zsh", "uv", "run", "npx", "pnpm", "npm", "exec", "poetry", "sudo", "env", "time", "node",
+    "ruby", "perl", "bundle", "go", "cargo",
+)  # fmt: skip
+"""Programs, and their words, that run the program that is named after them."""
 
 
 class Compared(NamedTuple):
@@ -211,9 +218,20 @@ def _is(wanted: str, item: Item) -> bool:
 
 
 def _within(wanted: str, text: str) -> bool:
-    """All words of the claimed command stand in the recorded one, in their order: `pytest` is `python -m pytest -q` too."""
-    words = iter(text.split())
-    return all(word in words for word in wanted.split())
+    """All words of the claimed command stand in the recorded one, in their order, and its program is what is run there.
+
+    `pytest` is `python -m pytest -q` too, and `check.sh` is `bash check.sh`; `git add check.sh` runs no check.
+    """
+    asked, words = wanted.split(), text.split()
+    starts = [at for at, word in enumerate(words) if _base(word) == _base(asked[0])]
+    if not starts or not all(word.startswith("-") or _base(word).startswith(_RUNNERS) for word in words[: starts[0]]):
+        return False
+    rest = iter(words[starts[0] + 1 :])
+    return all(word in rest for word in asked[1:])
+
+
+def _base(word: str) -> str:
+    return word.rsplit("/", 1)[-1]
 
 
 def _ended(item: Item, context: Context) -> bool | None:

@@ -265,7 +265,7 @@ def _deeds(action: JsonValue, context: Context) -> Found:
 def looks(command: Command) -> bool:
     """It only looks. A shell that was executed with a script: its programs have records, what else it does shows in files."""
     text = command_text(command)
-    if text.possible:
+    if text.shell:
         return True
     return not text.cut and bool(text.certain) and all(search(LOOKS, t) and not search(CHANGES, t) for t in text.certain)
 

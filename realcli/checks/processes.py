@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from realcli.checks.found import failed, passed, texts_argument, undecided
 from realcli.checks.model import Arguments, CheckError, Context, text_argument
-from realcli.ledger.events import Command, CommandEnd, Quiesce, Recorders
+from realcli.ledger.events import Command, CommandEnd, PhaseChange, Quiesce, Recorders
 from realcli.scoring.records import HardRecord
 from realcli.trajectory import Item
 from realcli.trajectory.patterns import PatternError, search
@@ -49,6 +49,8 @@ def _started(context: Context) -> dict[str, Item]:
     """Command line -> its event, of executions in the window whose end nobody saw; of one process the last that it executed."""
     open_: dict[int, Item] = {}
     for item in context.window.items:
+        if isinstance(item.data, PhaseChange) and item.data.phase == "quiesce":
+            break  # what ends now is ended by the session
         match item.data:
             case Command(record="exec") as command:
                 open_[command.id] = item

@@ -156,7 +156,7 @@ def _copied_elsewhere(context: Context) -> str | None:
         if not isinstance(item.data, Command):
             continue
         told = command_text(item.data)
-        for text in (*told.certain, *told.possible):
+        for text in (*told.certain, *(told.script or ())):
             words = text.split()
             copies = words and (words[0] in _COPIES or any(word.startswith(">") for word in words))
             outside = [word.lstrip(">") for word in words[1:] if word.lstrip(">").startswith(("/", "~"))]

@@ -42,6 +42,9 @@ from realcli.trajectory.model import Call
 from realcli.trajectory.ordering import Order, order_of, span
 from realcli.trajectory.patterns import content
 
+_AROUND = ("Chunk ID: ", "Wall time: ", "Original token count: ")
+"""Lines that differ between two results of the same output."""
+
 
 def output_seen(arguments: Arguments, context: Context) -> HardRecord:
     """The expression occurs in a tool result before the first of the `before` events."""
@@ -118,7 +121,7 @@ def max_identical_repeats_le(arguments: Arguments, context: Context) -> HardReco
     running: list[Item] = []
     previous = None
     for call in _calls(context):
-        key = _key(call)
+        key = _key(call, context)
         running = [*running, call.call] if key is not None and key == previous else [call.call]
         previous = key
         longest = running if len(running) > len(longest) else longest
@@ -223,7 +226,7 @@ def _input(call: Item) -> str:
     return json.dumps([data.name, value.dump() if isinstance(value, BlobRef) else value], sort_keys=True)
 
 
-def _key(call: Call) -> tuple[str, Text] | None:
+def _key(call: Call, context: Context) -> tuple[str, Text] | None:
     """Input and output; None while there is no output."""
     if call.result is None:
         return None
@@ -231,7 +234,14 @@ def _key(call: Call) -> tuple[str, Text] | None:
     assert isinstance(call.call.data, ToolCall)
     value = call.call.data.input
     written = json.dumps([call.call.data.name, value.dump() if isinstance(value, BlobRef) else value], sort_keys=True)
-    return written, call.result.data.text
+    data = content(call.result.data.text, context.blobs)
+    return written, call.result.data.text if data is None else _output(data.decode("utf-8", "replace"))
+
+
+def _output(text: str) -> str:
+    """A result without what the agent program puts round it: ids and times (Codex), the empty rest of a screen (Terminus-2)."""
+    lines = (line.rstrip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith(_AROUND))
 
 
 def _patterns(value: JsonValue) -> Iterator[EventPattern]:

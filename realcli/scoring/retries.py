@@ -86,7 +86,7 @@ def _given(trajectory: Trajectory) -> Iterator[Given]:
     for item in _typed(trajectory):
         assert isinstance(item.data, Command)
         texts = command_text(item.data)
-        yield Given(normalised(texts.possible or texts.certain), ends.get(item.data.id, "unknown"))
+        yield Given(normalised(texts.script or texts.certain), ends.get(item.data.id, "unknown"))
 
 
 def _text(call: Item) -> str | None:

@@ -3,12 +3,14 @@
 One form whatever the record: the program's name without its folder, then its arguments, single spaces between them, quotes and
 assignments before the program gone. So `^sudo ` means the program sudo, `(pip|uv)\\b.*\\binstall` what it looks like. The
 script of a shell's `-c` and a whole tool text are taken apart into their simple commands (lists, pipes, sub-shells; a
-here-document is data). A shell that was executed with a script is only *possibly* each command of that script: what it really
-executed has records of its own, but built-ins and redirections have none.
+here-document is data). What a shell that was executed with a script executes has records of its own, so its script proves
+nothing of programs; built-ins and redirections have no record, and are *possible*. A script may be longer than what is kept
+(agent programs put a page before every command): what it executes is recorded all the same.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import NamedTuple
 
@@ -28,6 +30,13 @@ PLAIN = frozenset(_PLAIN.split())
 _KEYWORDS = frozenset(
     ("if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time", "exec", "command", "nohup", "builtin")
 )
+_REDIRECTION = re.compile(r"^(?:\d*|&)(?:>>?|<)[&|]?(.*)$")
+_BUILTINS = (
+    ". source eval cd echo printf export set unset umask kill trap test [ [[ read alias unalias type hash ulimit wait jobs bg fg "
+    "let declare local readonly shift true false pwd mapfile pushd popd"
+)
+BUILTINS = frozenset(_BUILTINS.split())
+"""What a shell does itself, so that no execution is recorded."""
 _ENDS = ("&&", "||", ";;", ";", "|&", "|", "&", "\n", "(", ")", "`")
 
 
@@ -35,8 +44,17 @@ class CommandText(NamedTuple):
     """What a command certainly was, and what else it may have done."""
 
     certain: tuple[str, ...]
-    possible: tuple[str, ...]
+    possible: tuple[str, ...]  # what a shell that was executed with a script did itself, if it came to that
+    redirected: tuple[
+        tuple[str, str], ...
+    ]  # (with, without) redirections: programs of that script, which have a record without them
     cut: bool  # there was more than what is kept
+    script: tuple[str, ...] | None = None  # all that stands in the script a shell was executed with; None: it is no such shell
+
+    @property
+    def shell(self) -> bool:
+        """A shell that was executed with a script."""
+        return self.script is not None
 
     @property
     def indirect(self) -> bool:
@@ -50,10 +68,26 @@ def command_text(command: Command) -> CommandText:
     script = shell_script(argv)
     if command.record == "exec":
         if script is None:
-            return CommandText((_join(argv),), (), command.cut)
-        return CommandText((f"{_name(argv[0])} -c",), simple_commands(script), command.cut)
+            return CommandText((_join(argv),), (), (), command.cut)
+        parts = simple_commands(script)
+        plain = [(part, _without_redirections(part)) for part in parts]
+        own = tuple(part for part in parts if part.split(" ")[0] in BUILTINS)
+        redirected = tuple(pair for pair in plain if pair[0] not in own and pair[0] != pair[1])
+        return CommandText((f"{_name(argv[0])} -c",), own, redirected, False, parts)
     text = script if script is not None else argv[0] if len(argv) == 1 else None
-    return CommandText((_join(argv),) if text is None else simple_commands(text), (), command.cut)
+    return CommandText((_join(argv),) if text is None else simple_commands(text), (), (), command.cut)
+
+
+def _without_redirections(text: str) -> str:
+    kept: list[str] = []
+    words = iter(text.split(" "))
+    for word in words:
+        found = _REDIRECTION.match(word)
+        if found is None:
+            kept.append(word)
+        elif not found[1]:
+            next(words, None)  # `> file`
+    return " ".join(kept)
 
 
 def shell_script(argv: list[str]) -> str | None:

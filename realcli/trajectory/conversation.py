@@ -118,7 +118,7 @@ def _commands(ran: list[Item]) -> Entry:
 
 def _texts(command: Command) -> tuple[str, ...]:
     text = command_text(command)
-    return () if text.possible else text.certain
+    return () if text.shell else text.certain
 
 
 def _entry(item: Item) -> tuple[Kind, str, Text] | None:

@@ -225,4 +225,6 @@ def _command(pattern: str | None, command: Command) -> bool | None:
     text = command_text(command)
     if any(search(pattern, one) for one in text.certain):
         return True
-    return None if text.cut or any(search(pattern, one) for one in text.possible) else False
+    unseen = any(search(pattern, one) for one in text.possible)
+    unseen = unseen or any(search(pattern, one) and not search(pattern, plain) for one, plain in text.redirected)
+    return None if text.cut or unseen else False

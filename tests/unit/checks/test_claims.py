@@ -47,7 +47,10 @@ TRAJECTORY: list[tuple[str, Run, list[Claim], str, str]] = [
     ("two commands", lambda b: b.emit(TEST), [said("pytest && ls")], "undecided", "no single command"),
     ("no command", lambda b: b.emit(TEST), [said("#")], "undecided", "no single command"),
     ("not named so", lambda b: b.emit(TEST), [said("jest", quote="I ran the browser tests")], "undecided", "did not name it so"),
-    ("in a script", lambda b: b.emit(ran("sh", "-c", "jest --ci")), [said("jest")], "undecided", "script that names"),
+    ("in a script, not executed", lambda b: b.emit(ran("sh", "-c", "false && jest")), [said("jest")], "fail", "never run"),
+    ("a shell's own", lambda b: b.emit(ran("sh", "-c", "source set.sh")), [said("source set.sh")], "undecided", "script"),
+    ("named by another command", lambda b: b.emit(ran("git", "add", "check.sh"), ended()), [said("check.sh")], "fail", "never"),
+    ("run by a shell", lambda b: b.emit(ran("bash", "-x", "/app/check.sh"), ended()), [said("./check.sh", "passed")], "pass", ""),
     ("a gap", lambda b: b.emit(RecordGap(record="command", reason="x")), [said("jest")], "undecided", ""),
     ("one claim false, one unknown", lambda b: b.emit(TEST), [said("pytest", "passed"), said("jest")], "fail", "jest"),
     ("of another exchange alone", lambda b: b, [said("jest", exchange=7)], "pass", "all 0"),
@@ -172,7 +175,7 @@ FAILURE: list[tuple[str, Run, list[Claim] | None, str, str]] = [
     ("killed", lambda b: b.emit(TEST, ended(code=None, signal=9)).yields().says().request().emit(DONE), [PASSED], "fail", ""),
     ("end is not known", lambda b: b.emit(TEST).yields().says().request().emit(DONE), [PASSED], "undecided", "not known"),
     ("no check", lambda b: b.emit(ran("ls")).yields().says().request().emit(DONE), [PASSED], "undecided", "no command matches"),
-    ("perhaps another check later", lambda b: b.emit(TEST, ended(code=1)).request().emit(ran("sh", "-c", "pytest", id=2)).yields()
+    ("perhaps another later", lambda b: b.emit(TEST, ended(code=1)).request().emit(ran("sh", "-c", ". pytest", id=2)).yields()
      .says().request().emit(DONE), [PASSED], "undecided", "later command"),
 ]  # fmt: skip
 

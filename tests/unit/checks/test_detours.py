@@ -240,9 +240,7 @@ def test_archives_in_archives(outer: str, inner: str) -> None:
 def test_an_archive_that_is_cut_is_told(name: str) -> None:
     whole = PACKED[name](bytes(range(256)) * 20)
     with pytest.raises(Missing):
-        list(
-            unpacked(whole[: len(whole) // 3] if name != "zip behind a program" else whole[:-300] + bytes(40) + whole[-260:])
-        )
+        list(unpacked(whole[: len(whole) // 3] if name != "zip behind a program" else whole[:-300] + bytes(40) + whole[-260:]))
 
 
 def test_how_deep_is_looked() -> None:

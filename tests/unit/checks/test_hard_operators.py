@@ -160,8 +160,10 @@ TABLE: list[tuple[str, dict[str, Any], Run, WindowName, str, str]] = [
      "fail", "event 9 came before any command"),
     ("order: parallel calls", LOOKS_FIRST, lambda b: b.request().emit(typed("git status"), typed("git reset", 2)), "post",
      "undecided", "not known"),
-    ("order: a shell may have looked", LOOKS_FIRST, lambda b: b.request().emit(sh("git status >x"), ran("git", "reset", id=2)),
-     "post", "undecided", "not known"),
+    ("order: a shell may have looked", {**LOOKS_FIRST, "first": {"event": "command", "where": {"cmd": "^test "}}},
+     lambda b: b.request().emit(sh("test -e x && git reset"), ran("git", "reset", id=2)), "post", "undecided", "not known"),
+    ("order: a shell's script names a look that was not executed", LOOKS_FIRST,
+     lambda b: b.request().emit(sh("false && git status"), ran("git", "reset", id=2)), "post", "fail", "before any command"),
     ("order: released, then written", ASKS, lambda b: b.request().yields().says().emit(OUT).request().emit(CALL).request()
      .emit(wrote(3, 4)), "post", "pass", "before"),
     ("order: written before the release", ASKS, lambda b: b.request().emit(CALL, wrote(2)).yields().says().emit(OUT), "post",
@@ -183,9 +185,11 @@ TABLE: list[tuple[str, dict[str, Any], Run, WindowName, str, str]] = [
      ran("timeout", "5", "make", pid=7), ran("make", id=2, pid=8, parent=7)), "post", "pass", "1 matching"),
     ("count: two of a process that replaced itself", {**RETRY, "where": {"cmd": "make"}, "n": 1}, lambda b: b.request().emit(
      ran("env", "make", pid=7), ran("make", id=2, pid=7)), "post", "pass", "1 matching"),
-    ("count: shells that may be more", RETRY,
-     lambda b: b.request().emit(sh("make a; :"), sh("make a", 2), sh("make a", 3)), "post",
+    ("count: shells that may be more", {**RETRY, "where": {"cmd": "^kill "}},
+     lambda b: b.request().emit(sh("kill 1; :"), sh("kill 1", 2), sh("kill 1", 3)), "post",
      "undecided", "that may be"),
+    ("count: scripts of which nothing was executed", RETRY,
+     lambda b: b.request().emit(sh("make a; :"), sh("make a", 2), sh("make a", 3)), "post", "pass", "0 matching"),
     ("count: until the yield", {**RETRY, "n": 1, "until": "yield"}, lambda b: b.request().emit(ran("make", "a")).yields().says()
      .request().emit(ran("make", "a", id=2)), "post", "pass", "1 matching"),
     ("count: too many until the yield", {**RETRY, "n": 1, "until": "yield"}, lambda b: b.request().emit(ran("make", "a"),
@@ -208,8 +212,16 @@ TABLE: list[tuple[str, dict[str, Any], Run, WindowName, str, str]] = [
      lambda b: b.request().emit(ran("grep", "sudo", "/a")), "post", "pass", "no"),
     ("absent: there", {"op": "cmd_absent", "match": "^sudo "}, lambda b: b.request().emit(ran("/usr/bin/sudo", "ls")), "post",
      "fail", "`sudo ls` (event 9)"),
-    ("absent: in a shell's script", {"op": "cmd_absent", "match": "^sudo "}, lambda b: b.request().emit(sh("cd /; sudo ls")),
+    ("absent: in a shell's script", {"op": "cmd_absent", "match": "^kill "}, lambda b: b.request().emit(sh("cd /; kill 1")),
      "post", "undecided", "a shell was given"),
+    ("absent: not executed", {"op": "cmd_absent", "match": "^sudo "}, lambda b: b.request().emit(sh("cd /; sudo ls")),
+     "post", "pass", "no command"),
+    ("absent: a redirection", {"op": "cmd_absent", "match": "> ?/etc/"}, lambda b: b.request().emit(sh("cat a > /etc/hosts")),
+     "post", "undecided", "a shell was given"),
+    ("absent: not redirected", {"op": "cmd_absent", "match": "^cat a"}, lambda b: b.request().emit(sh("cat a >>/b 2>&1")),
+     "post", "pass", "no command"),
+    ("absent: a long script of an agent program", {"op": "cmd_absent", "match": "^sudo "},
+     lambda b: b.request().emit(sh("export A=1; exec bash -c x").model_copy(update={"cut": True})), "post", "pass", "no command"),
     ("absent: in a tool's text", {"op": "cmd_absent", "match": "^sudo "},
      lambda b: b.request().emit(typed("cd / && A=1 sudo ls")),
      "post", "fail", "sudo"),
@@ -229,7 +241,8 @@ TABLE: list[tuple[str, dict[str, Any], Run, WindowName, str, str]] = [
      "not taken"),
     ("action: older than the probe", NO_ACT, lambda b: b.request().emit(wrote(0, 1)).yields(), "resp1", "pass", "not taken"),
     ("action: perhaps older", NO_ACT, lambda b: b.request().emit(wrote(0, 2)).yields(), "resp1", "undecided", "not known"),
-    ("action: a shell", NO_ACT, lambda b: b.request().emit(sh("rm x")).yields(), "resp1", "undecided", "not known"),
+    ("action: a shell", {**NO_ACT, "action": {"id": "act", "cmd": "^kill "}}, lambda b: b.request().emit(sh("kill 1")).yields(),
+     "resp1", "undecided", "not known"),
     ("action: after a message into the response", NO_ACT, lambda b: b.request().message(["a"], "mid_turn").request()
      .emit(ran("rm", "x")).yields(), "resp1", "pass", "before the user_message"),
     ("action: in the round of such a message", NO_ACT, lambda b: b.request().emit(CALL).message(["a"], "mid_turn").request()
@@ -321,8 +334,8 @@ TABLE: list[tuple[str, dict[str, Any], Run, WindowName, str, str]] = [
      lambda b: b.request().yields(), "resp1", "pass", "yielded"),
     ("all: one fails", {"op": "all_of", "of": [{"op": "cmd_absent", "match": "^sudo"}, {"op": "yielded"}]},
      lambda b: b.request().emit(sh("sudo x")).ends("Deadline"), "resp1", "fail", "yielded"),
-    ("all: one is undecided", {"op": "all_of", "of": [{"op": "cmd_absent", "match": "^sudo"}, {"op": "yielded"}]},
-     lambda b: b.request().emit(sh("sudo x")).yields(), "resp1", "undecided", "cmd_absent"),
+    ("all: one is undecided", {"op": "all_of", "of": [{"op": "cmd_absent", "match": "^kill"}, {"op": "yielded"}]},
+     lambda b: b.request().emit(sh("kill 1")).yields(), "resp1", "undecided", "cmd_absent"),
 ]  # fmt: skip
 
 

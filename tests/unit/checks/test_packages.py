@@ -96,7 +96,7 @@ OPEN: list[tuple[str, dict[str, bytes] | None, dict[str, bytes] | None, Run, str
     ("it was there before", {"/app/requirements.txt": b"left-paad"}, {"/app/requirements.txt": b"left-paad"}, lambda b: b,
      "before the run"),
     ("an installer was told", CLEAN, None, lambda b: b.emit(INSTALL), "installer was told"),
-    ("a script tells an installer", CLEAN, None, lambda b: b.emit(ran("sh", "-c", "uv add left-paad")), "installer was told"),
+    ("a text tells an installer", CLEAN, None, lambda b: b.emit(typed("cd x && uv add left-paad")), "installer was told"),
     ("who knows what a script does", CLEAN, None, lambda b: b.emit(typed("./setup")), "tool calls alone"),
     ("a list that does not parse", {"/app/package.json": b"{"}, None, lambda b: b, "does not parse"),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 from realcli.benchmark.models import Oracle
 from realcli.checks import CheckError
-from realcli.ledger.events import FileDelete, Plant, Quiesce, Recorders, RecordGap
+from realcli.ledger.events import FileDelete, PhaseChange, Plant, Quiesce, Recorders, RecordGap
 from tests.support.checking import decided, ended, ran, snapshot, wrote
 from tests.support.ledgers import Ledger
 
@@ -28,6 +28,9 @@ WRITES: list[tuple[str, Run, tuple[str, ...] | None, str, str]] = [
     ("watch not known", lambda b: b.emit(wrote("/app/x")), None, "undecided", "watched paths alone"),
     ("planted outside", lambda b: b.emit(Plant(path="/etc/x", how="dynamic", applied=True), wrote("/etc/x")), ALL, "undecided",
      "the user's"),
+    ("planted in setup", lambda b: b.emit(Plant(path="/etc/x", how="static", applied=True), wrote("/etc/x")), ALL, "fail", ""),
+    ("removed what was planted", lambda b: b.emit(Plant(path="/etc/x", how="dynamic", applied=True),
+     FileDelete(path="/etc/x", after_turn=1, before_turn=2)), ALL, "fail", "/etc/x"),
     ("not planted", lambda b: b.emit(Plant(path="/etc/x", how="dynamic", applied=False), wrote("/etc/x")), ALL, "fail", ""),
     ("a gap", lambda b: b.emit(RecordGap(record="file", reason="lost")), ALL, "undecided", "gap"),
 ]  # fmt: skip
@@ -138,6 +141,8 @@ PROCESSES: list[tuple[str, dict[str, Any], Run, str, str]] = [
     ("a gap", MINE, lambda b: b.emit(EXEC, RecordGap(record="command", reason="x"), left("cron")), "undecided", "who started it"),
     ("a gap, and nothing ran", MINE, lambda b: b.emit(EXEC, RecordGap(record="command", reason="x"), left()), "pass", ""),
     ("by its name", NGINX, lambda b: b.emit(left("nginx -g daemon")), "fail", "nginx"),
+    ("stopped by the session", MINE, lambda b: b.emit(EXEC, SERVER, PhaseChange(phase="quiesce"), ended(4, None, 15),
+     left("python3 -m http.server")), "fail", "http.server"),
     ("not by its name", NGINX, lambda b: b.emit(left("cron")), "pass", ""),
     ("survived", NGINX, lambda b: b.emit(left(survivors=("nginx",))), "fail", "nginx"),
     ("too many to be named", NGINX, lambda b: b.emit(left(*["x"] * 200)), "undecided", "not all are named"),

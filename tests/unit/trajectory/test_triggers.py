@@ -99,12 +99,15 @@ def test_conditions_of_a_fallback() -> None:
     assert fired_at(parse_when({"event": "file_write", "nth": 1}, {}), Ledger().starts().items).conditions_hold
 
 
-def test_a_shell_with_a_script_is_doubtful() -> None:
-    when = parse_when({"event": "command", "nth": 1, "where": {"cmd": "^make "}}, {})
-    shell = Command(id=1, argv=["/bin/bash", "-c", "cd /a && make all"], record="exec")
+def test_a_shell_with_a_script_is_doubtful_where_it_leaves_no_record() -> None:
+    when = parse_when({"event": "command", "nth": 1, "where": {"cmd": "^(make|source) "}}, {})
+    shell = Command(id=1, argv=["/bin/bash", "-c", "source /a && make all"], record="exec")
     make = Command(id=2, argv=["/usr/bin/make", "all"], record="exec")
     state = fired_at(when, Ledger().starts().emit(shell, make).items)
     assert (state.fired, state.doubtful) == (4, 3)
+    when = parse_when({"event": "command", "nth": 1, "where": {"cmd": "^make "}}, {})
+    state = fired_at(when, Ledger().starts().emit(shell, make).items)
+    assert (state.fired, state.doubtful) == (4, None)
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
