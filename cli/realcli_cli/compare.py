@@ -45,6 +45,10 @@ def comparison(
         gates = [parse_gate(text) for text in fail_if or []]
         before, after = _load(a, endpoint, namespace, other=b), _load(b, endpoint, namespace, other=a)
         notes = check_comparable(before, after)
+        if before.runs == after.runs:
+            if LATEST in (a[: len(LATEST)], b[: len(LATEST)]):
+                raise UserError("A and B are the same runs: the latest good sweep is the one it is compared with")
+            notes.append("A and B are the same runs")
         found = [compare(before, after, names, seed=seed) for names in match(before, after, configuration or [])]
         answers = [(one, gate, one.changes[gate.measure].probability(gate)) for one in found for gate in gates]
     except (CompareError, GateError) as error:
@@ -201,8 +205,13 @@ def latest_good(selector: str, namespace: str | None, other: str = "") -> str:
 
 
 def choose_latest_good(sweeps: list[dict[str, Any]], selector: str, other: str = "") -> str:
-    """The report of the sweep that became Complete last; equal times by name."""
-    good = [sweep for sweep in sweeps if sweep["metadata"]["name"] != other and _is_good(sweep.get("status") or {})]
+    """The report of the sweep that became Complete last; equal times by name. `other`: name or report of one that is left out."""
+    good = [
+        sweep
+        for sweep in sweeps
+        if _is_good(sweep.get("status") or {})
+        and other.rstrip("/") not in (sweep["metadata"]["name"], sweep["status"]["reportURI"])
+    ]
     if not good:
         raise UserError(f"{LATEST}{selector}: none of {len(sweeps)} sweeps with this label is Complete and has a report")
     return str(max(good, key=lambda sweep: (_completed(sweep), sweep["metadata"]["name"]))["status"]["reportURI"])

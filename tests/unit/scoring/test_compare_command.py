@@ -76,6 +76,7 @@ def test_an_unchanged_agent_passes(call: Called) -> None:
     done = call(document(3), document(3), "--fail-if", GATE, "--fail-if", "P(dR_exec < 0) > 0.5")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("holds  P(") == 2
+    assert "note: A and B are the same runs" in done.stdout
 
 
 def test_json(call: Called) -> None:
@@ -126,6 +127,7 @@ def test_the_latest_good_sweep() -> None:
     ]
     assert choose_latest_good(listed, "branch=main") == "s3://b/r/new"
     assert choose_latest_good(listed, "branch=main", other="new") == "s3://b/r/old"
+    assert choose_latest_good(listed, "branch=main", other="s3://b/r/new/") == "s3://b/r/old"
     with pytest.raises(UserError, match=r"latest-good:branch=main: none of 1 sweeps with this label is Complete"):
         choose_latest_good(listed[2:3], "branch=main")
     with pytest.raises(UserError, match="expected a label selector"):
@@ -142,3 +144,14 @@ def test_latest_good_asks_the_cluster(tmp_path: Path, monkeypatch: pytest.Monkey
     assert latest_good("team=x", "ns") == "s3://b/r/one"
     with pytest.raises(UserError, match=r"latest-good:team=y: no rights: .* -n ns"):
         latest_good("team=y", "ns")
+
+
+def test_the_latest_good_sweep_beside_itself_is_no_comparison(
+    run: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gate that compares a result with itself would always hold."""
+    (tmp_path / "runs.json").write_text(json.dumps(document(2)))
+    monkeypatch.setattr("realcli_cli.compare.latest_good", lambda *_: str(tmp_path / "runs.json"))
+    done = run("latest-good:team=x", str(tmp_path / "runs.json"))
+    assert done.returncode == 2
+    assert "A and B are the same runs: the latest good sweep is the one it is compared with" in done.stderr
