@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-VERSION = "ATIF-v1.8"
+VERSION: Literal["ATIF-v1.8"] = "ATIF-v1.8"
 Extra = dict[str, JsonValue]
 Count = Annotated[int, Field(ge=0)]
 
