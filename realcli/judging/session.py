@@ -117,6 +117,7 @@ class State(Generic[T]):
     tries: Mapping[str, int] = field(default_factory=dict)  # faulty answers so far
     faults: Mapping[str, str] = field(default_factory=dict)  # what was wrong with the last of them
     refused: Mapping[str, str] = field(default_factory=dict)  # why it stays unscored
+    pending: int = 0  # tokens of what tools gave back to the reply that is being looked at
     idle: int = 0  # replies in a row that brought nothing on
     rounds: int = 0
 
@@ -170,8 +171,9 @@ def step(state: State[T], reply: JudgeReply) -> Ask[T] | Done[T]:
     for use in reply.message.uses:
         state, returned = _used(state, use, key)
         returns.append(returned)
+        state = replace(state, pending=state.pending + text_tokens(returned.text) + 10)
     moved = any(not returned.is_error for returned in returns) or (state.taken, state.tries) != (before.taken, before.tries)
-    state = replace(state, idle=0 if moved else state.idle + 1)
+    state = replace(state, idle=0 if moved else state.idle + 1, pending=0)
     if not state.open:
         return _done(state)
     if state.idle > REPAIRS:
@@ -325,7 +327,7 @@ def _room(state: State[T]) -> int:
 
 def _left(state: State[T]) -> int:
     """Tokens that tools may still show."""
-    return int(state.model.room * READING_SHARE) - tokens_of(state)
+    return int(state.model.room * READING_SHARE) - tokens_of(state) - state.pending
 
 
 _CHARACTERS_PER_TOKEN = 2.8  # of plain English and code; every other character counts by its bytes

@@ -234,6 +234,16 @@ def test_a_full_context_is_said_and_ends() -> None:
     assert "you were not shown all of exchange 1" in returned(done)
 
 
+def test_many_pages_at_once_do_not_burst_the_context() -> None:
+    run = run_of(ledger(first="y" * 900_000))
+    uses = [use("read_turns", f"r{number}", item="1.3", offset=24_000 + 60_000 * number) for number in range(12)]
+    now = play(begin(run), reply(*uses))
+    assert isinstance(now, Ask)  # those that fit are shown, the others say that the context is full
+    returns = now.request.messages[-1].returns
+    assert 1 < sum(not item.is_error for item in returns) < 12
+    assert all("the context is full" in item.text for item in returns if item.is_error)
+
+
 def test_questions_that_do_not_fit_are_unscored() -> None:
     run = run_of(ledger())
     scenarios = [
