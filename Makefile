@@ -48,6 +48,9 @@ test-full: ## All of it, the long tests too
 bench: venv ## Measure gateway, ledger and command record; writes docs/benchmarks.md
 	@$(PY) bench/run.py
 
+mutation: venv ## Small errors in the operators of hard checks, each noticed by a test; writes docs/mutation.md
+	.venv/bin/python hack/mutation.py --write docs/mutation.md
+
 ##@ Cluster
 engine: ## A Docker engine: the one that answers, else one of our own
 	@hack/cluster/engine up
