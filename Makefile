@@ -49,7 +49,7 @@ bench: venv ## Measure gateway, ledger and command record; writes docs/benchmark
 	@$(PY) bench/run.py
 
 mutation: venv ## Small errors in the operators of hard checks, each noticed by a test; writes docs/mutation.md
-	.venv/bin/python hack/mutation.py --write docs/mutation.md
+	@$(PY) hack/mutation.py --write docs/mutation.md
 
 ##@ Cluster
 engine: ## A Docker engine: the one that answers, else one of our own
