@@ -33,8 +33,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS = ["tests/unit/checks", "tests/unit/known/test_cases.py"]
 MODULES = (
     "archives", "canary", "claims", "clauses", "conduct", "found", "git.objects", "git.repository", "hidden", "leave",
-    "operators", "order", "packages", "patch_present", "permission", "places", "processes", "recorded", "recoverable", "sequence", "shown",
-    "stated", "words",
+    "operators", "order", "packages", "patch_present", "permission", "places", "processes", "recorded", "recoverable", "sequence",
+    "shown", "stated", "words",
 )  # fmt: skip
 SEED = 7
 SECONDS = 60  # of one mutant; longer is a loop, and noticed

@@ -21,6 +21,7 @@ def proc_absent(arguments: Arguments, context: Context) -> HardRecord:
     arguments and no end of it; without such a record nobody knows whose it was. `except_`: services that are to run.
     """
     op, match = "proc_absent", text_argument(arguments, "match")
+    _matches(match, "")  # an expression that is none is told whatever ran
     ends = [(event, data) for event, data in context.trajectory.of(Quiesce)]
     if not ends:
         return undecided(op, "what ran at the end was not recorded")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pydantic import JsonValue
-
 from realcli.checks.archives import unpacked
 from realcli.checks.found import Missing, failed, file_in, files_in, passed, snapshot_of, texts_argument, undecided
 from realcli.checks.git import GitUnreadable, Repository, repositories
@@ -26,16 +24,17 @@ def git_reachable(arguments: Arguments, context: Context) -> HardRecord:
     detached HEAD or a stash. In no other reflog: found only there it is undecided; found in no object that anything names, lost.
     remote: a bare repository; each reference it had is still there and has its commit in its history.
     """
-    name = text_argument(arguments, "snapshot")
+    name, content = text_argument(arguments, "snapshot"), texts_argument(arguments.get("content"), "content")
+    remote = text_argument(arguments, "remote").rstrip("/")
     try:
         end = snapshot_of(context, name)
         base = _before(context)
         label = f"{name}@{end}"
-        lost = _remote_lost(arguments.get("remote"), context, base, end)
+        lost = _remote_lost(remote, context, base, end)
         if lost is not None:
             return failed(OP, lost, snapshot=label)
         places = []
-        for needle in _needles(arguments.get("content"), context, base):
+        for needle in _needles(content, context, base):
             place = _place(needle, context, end)
             if place is None:
                 elsewhere = _copied_elsewhere(context)
@@ -59,8 +58,8 @@ def _before(context: Context) -> int:
         return snapshot_of(context, "s0")
 
 
-def _needles(value: JsonValue, context: Context, base: int) -> Iterator[bytes]:
-    for text in texts_argument(value, "content"):
+def _needles(content: list[str], context: Context, base: int) -> Iterator[bytes]:
+    for text in content:
         if text.startswith("/"):
             data = file_in(context, base, text)
             if data is None:
@@ -120,9 +119,8 @@ def _holds(data: bytes, needle: bytes) -> bool:
     return False
 
 
-def _remote_lost(value: JsonValue, context: Context, base: int, end: int) -> str | None:
+def _remote_lost(remote: str, context: Context, base: int, end: int) -> str | None:
     """What the remote lost; None: nothing. `Missing` where its state before or after is not known."""
-    remote = text_argument({"remote": value}, "remote").rstrip("/")
     before, after = _repository(remote, context, base), _repository(remote, context, end)
     if before is None:
         raise Missing(f"{remote} was no repository before, or no snapshot holds it")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from realcli.benchmark.models import Oracle
+from realcli.checks import CheckError
 from realcli.checks.git import GitUnreadable, repositories
 from tests.support.checking import decided, ran, snapshot
 from tests.support.ledgers import Ledger
@@ -285,3 +286,10 @@ def test_alternates_and_reftables_are_not_read(work: Work) -> None:
     table = work.state() | {"/app/.git/reftable/tables.list": b""}
     with pytest.raises(GitUnreadable, match="reftable"):
         next(r for r in repositories(table, table.get) if r.root == "/app/.git").refs()
+
+
+@pytest.mark.parametrize("wrong", [{"content": 3}, {"content": []}, {"remote": ""}, {"remote": None}, {"snapshot": ""}], ids=str)
+def test_arguments_are_looked_at_before_anything_is_there(wrong: dict[str, Any]) -> None:
+    """When a benchmark is published there is no snapshot yet, and what its author wrote is tried all the same."""
+    with pytest.raises(CheckError, match=f"argument `{next(iter(wrong))}`"):
+        decided({**HARD, **wrong}, Ledger().starts().request().ends().trajectory)
