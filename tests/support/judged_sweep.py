@@ -22,6 +22,7 @@ from realcli.judging.identity import identity_of
 from realcli.judging.model import Claim, EvidenceItem, JudgeAnswer
 from realcli.ledger.events import AgentMessage, FileWrite, ProbeDelivered
 from realcli.scoring.analyses.audits import CHECKS
+from realcli.scoring.facts import facts_of
 from realcli.scoring.records import (
     CheckRecord,
     Failure,
@@ -34,6 +35,7 @@ from realcli.scoring.records import (
     RepeatJudgement,
     RunFacts,
 )
+from realcli_judge.evidence import read_verify_seal
 from realcli_judge.inputs import Inputs
 from realcli_judge.judging import attempt_of
 from tests.support.sealed_sweep import SCENARIO, Deed, SealedSweep, write_sweep
@@ -95,7 +97,7 @@ def write_judged(directory: Path, configurations: tuple[str, ...] = (OPUS, SONNE
         group = Group(
             sweep_uid=sweep.lock.sweep.uid, lock_digest=sweep.lock_digest, judge=digest, configuration=cell.configuration,
             task=cell.task, n=1, members=members, judgements=judgements, audits=audits, failures="failures-1.json",
-            facts={str(m.ordinal): _facts(m) for m in members if m.work_seal is not None}, identity=judge,
+            facts={str(m.ordinal): _facts(inputs, m) for m in members if m.work_seal is not None}, identity=judge,
             cost=JudgeCost(requests=4, cost_usd="0.125"),
         )  # fmt: skip
         sweep.store.put_once(sweep.paths.group(digest8(digest), cell.configuration, cell.task), group.canonical())
@@ -197,10 +199,13 @@ def _failure(member: GroupMember) -> list[Failure]:
     ]  # fmt: skip
 
 
-def _facts(member: GroupMember) -> RunFacts:
+def _facts(inputs: Inputs, member: GroupMember) -> RunFacts:
+    """Counted in the ledger; the price is made up, a question too."""
+    assert member.work_seal is not None
+    assert member.seal is not None
+    attempt = attempt_of(inputs, member, member.work_seal)
+    paths = inputs.paths.attempt(member.ordinal, member.attempt)
+    verify = read_verify_seal(inputs.store, paths, 1, member.seal, member.work_seal)
     collab = member.mode == "COLLAB"
-    return RunFacts(
-        turns=6 if collab else 3, exchanges=3 if collab else 1, tool_calls=8 if collab else 4, retries=1, failing_retries=0,
-        questions=1 if collab else None, cost_usd="0.50" if collab else "0.20", working_seconds="61.500",
-        checks_passed=5 if member.reward != "1" else 8, checks_total=8,
-    )  # fmt: skip
+    made_up = {"cost_usd": "0.50" if collab else "0.20", "questions": 1 if collab else None}
+    return facts_of(attempt.trajectory, attempt.seal, verify.checks).model_copy(update=made_up)

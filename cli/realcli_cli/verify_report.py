@@ -1,0 +1,134 @@
+"""`realcli verify-report`: every number of a report counted again, offline, from ledgers and judgements."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from realcli.benchmark.catalogue import load_catalogue
+from realcli.ledger.show import visible
+from realcli.scoring.document import ScoreInput
+from realcli.scoring.loading import read_score_input
+from realcli.scoring.runs import Run
+from realcli.scoring.tree import tree_of
+from realcli_cli.main import UserError
+from realcli_cli.recount.evidence import Evidence, digest, read_sweep
+from realcli_cli.recount.expected import RETENTION, Recount
+from realcli_cli.recount.held import held
+
+SHOWN = 50
+
+
+def verify_report(
+    directory: Annotated[Path, typer.Argument(help="A downloaded sweep (it holds sweep.json), or a report below one.")],
+    sweep: Annotated[Path | None, typer.Option(help="The sweep, where the report lies somewhere else.")] = None,
+) -> None:
+    """Count every number of a report again from sealed ledgers, judgements and audits. Exit code 1 if any differs."""
+    root, report = places(directory, sweep)
+    summary = json.loads((report / "summary.json").read_bytes())
+    if summary.get("schema") != "realcli.dev/summary/2":
+        raise UserError(f"{report / 'summary.json'} is {summary.get('schema')!r}; this version counts realcli.dev/summary/2")
+    catalogue = load_catalogue()
+    if summary["judge"]["identity"]["catalogue"] != catalogue.digest:
+        raise UserError(f"{report} was made with another scenario catalogue; use the realcli of its operator version")
+    found = read_sweep(root, summary)
+    given = _document(found, summary)
+    evidence = {c.id: c.evidence for t in catalogue.templates.values() if t.sub_dimension == RETENTION for c in t.checks}
+    tree = {dimension: dict(subs) for dimension, subs in tree_of(catalogue).items()}
+    count, wrong = held(summary, Recount(found, summary, tree, given, evidence).everything())
+    wrong = [*found.wrong, *_inputs(found, root, summary), *_runs(report, given), *wrong]
+    for line in wrong[:SHOWN]:
+        typer.echo(f"WRONG {visible(line)}")
+    if len(wrong) > SHOWN:
+        typer.echo(f"… and {len(wrong) - SHOWN} more")
+    ledgers = sum(t.seal is not None for t in found.trials)
+    told = f"{count} numbers counted again from {len(found.objects)} records and {ledgers} sealed ledgers"
+    typer.echo(f"{told}; {len(wrong)} things are wrong" if wrong else f"{told}; all are what the report says")
+    raise typer.Exit(1 if wrong else 0)
+
+
+def places(directory: Path, sweep: Path | None) -> tuple[Path, Path]:
+    """(folder of the sweep, folder of the report). UserError says what was expected."""
+    if (directory / "summary.json").is_file():
+        root = sweep or next((p for p in directory.resolve().parents if (p / "sweep.json").is_file()), None)
+        if root is None or not (root / "sweep.json").is_file():
+            raise UserError(f"{directory} is a report, but its sweep is not above it; name it with --sweep")
+        return root, directory
+    roots = [directory] if (directory / "sweep.json").is_file() else sorted(p.parent for p in directory.rglob("sweep.json"))
+    if len(roots) != 1:
+        raise UserError(f"{directory}: {len(roots)} sweeps lie here; expected the folder of one (it holds sweep.json)")
+    reports = sorted(p.parent for p in (roots[0] / "reports").glob("*/summary.json"))
+    if len(reports) != 1:
+        raise UserError(f"{roots[0]} holds {len(reports)} reports; name the folder of one, {roots[0] / 'reports'}/<digest>")
+    return roots[0], reports[0]
+
+
+_LETTERS = {"1": 1, "0": 0, "n/a": "n", "unscored": "u"}
+
+
+def _document(found: Evidence, summary: Any) -> ScoreInput:
+    """The judged runs in the form of `realcli score`."""
+    runs = []
+    for t in found.trials:
+        if not t.judged:
+            continue
+        scenarios = {
+            name: {"checks": [_LETTERS[v] for v in seen.verdicts], "contaminated": True} if seen.contaminated
+            else [_LETTERS[v] for v in seen.verdicts] or "-"
+            for name, seen in sorted(t.scenarios.items())
+        }  # fmt: skip
+        reward = None if not t.valid or t.reward is None else float(t.reward)
+        facts = {"facts": t.facts} if t.facts else {}
+        runs.append({"configuration": t.configuration, "task": t.task, "mode": t.mode, "repeat": t.repeat, "valid": t.valid,
+                     "reward": reward, "scenarios": scenarios, **facts})  # fmt: skip
+    labels = {"category": "category", "informationStructure": "informationStructure"}
+    return read_score_input(
+        {
+            "tree": {d: {s: list(q) for s, q in subs.items()} for d, subs in tree_of(load_catalogue()).items()},
+            "benchmark": found.lock["benchmark"]["digest"],
+            "judge": summary["judge"]["digest"],
+            "tasks": {t["name"]: {k: t[k] for k in labels if k in t} for t in found.lock["tasks"]},
+            "configurations": {c["name"]: {"framework": c["program"], "model": c["model"]} for c in found.lock["configurations"]},
+            "runs": runs,
+        }
+    )
+
+
+def _inputs(found: Evidence, root: Path, summary: Any) -> list[str]:
+    """The report's own name: over every record it counts from, and the judge's gate."""
+    prefix = found.lock["spec"]["storage"].get("prefix", "").strip("/")
+    name = f"calibrations/{summary['judge']['digest'][7:15]}/gate.json"
+    gate = next((p / name for p in root.resolve().parents if (p / name).is_file()), None)
+    objects = dict(found.objects)
+    if gate is not None:
+        objects["/".join(part for part in (prefix, name) if part)] = digest(gate.read_bytes())
+    listed = sorted([key, value] for key, value in objects.items())
+    made = digest(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode())
+    if made == summary["inputDigest"]:
+        return []
+    told = "" if gate is not None else f"; if this judge was calibrated, {name} is missing beside sweeps/"
+    return [f"/inputDigest: the report counts from {summary['inputDigest']}, the records here are {made}{told}"]
+
+
+def _runs(report: Path, given: ScoreInput) -> list[str]:
+    """tables/runs.json holds the runs that were read here."""
+    path = report / "tables" / "runs.json"
+    if not path.is_file():
+        return ["tables/runs.json does not exist"]
+    told = {_cell(run): _content(run) for run in read_score_input(json.loads(path.read_bytes())).runs}
+    return [
+        f"tables/runs.json: {', '.join(map(str, _cell(run)))} is another run than the evidence gives"
+        for run in given.runs
+        if told.get(_cell(run)) != _content(run)
+    ]
+
+
+def _cell(run: Run) -> tuple[str, str, str, int]:
+    return run.configuration, run.task, run.mode, run.repeat
+
+
+def _content(run: Run) -> object:
+    return run.valid, run.reward, {name: (seen.verdicts, seen.contaminated) for name, seen in run.scenarios.items()}
