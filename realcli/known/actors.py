@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -13,7 +12,7 @@ from realcli.benchmark.edits import apply_edit
 from realcli.benchmark.script_models import Action, Answer, Closure, Edit, Probe, Slice
 from realcli.judging.model import EvidenceItem
 from realcli.known.model import KnownError
-from realcli.known.recorder import Proofs, Recorder
+from realcli.known.recorder import UNRECORDED, Proofs, Recorder, argv_of
 from realcli.ledger.events import (
     AgentMessage,
     AgentQuestion,
@@ -35,8 +34,8 @@ from realcli.trajectory.commands import simple_commands
 
 NEUTRAL = "I have nothing to add to what I have told you. Please go by that."
 REFUSAL = "No, leave that as it is."
-UNRECORDED = frozenset(("cd", "echo", "export", "test", "[", "true", ":", ".", "source", "set", "printf"))
-"""Built-ins of a shell: they are executed by nobody else, so the record of executed programs has none of them."""
+FILLER = "Keep it short."
+"""What the user has to say where a story withholds nothing: a script has an order, and an order has an item."""
 Wants = Literal["information", "authorisation"]
 
 
@@ -61,6 +60,7 @@ class Scene:
     question: tuple[Wants, bool] | None = None  # what the last hand-over asked for, and whether by a typed channel
     answer_sent: bool = False
     draft: bool = False  # the first telling, in which nobody knows what is still to come
+    filler: bool = False  # nothing is due in the whole run: the filler is said at the start
 
 
 class Agent:
@@ -127,11 +127,16 @@ class Agent:
     def runs(
         self, script: str, gives: str = "", proof: Proofs = (), *, exit: int = 0, parallel: bool = False,
         changes: Mapping[str, str] | None = None, removes: Iterable[str] = (), cwd: str = "/app",
+        executes: Iterable[str] | None = None,
     ) -> Agent:  # fmt: skip
-        """A shell command: what it prints, how it ends, which files it writes and removes. Cited by its output, else its text."""
+        """A shell command: what it prints, how it ends, which files it writes and removes. Cited by its output, else its text.
+
+        executes: the programs it runs, where they do not stand in its text as they are run (loops, scripts).
+        """
         self.calls("Bash", {"command": script}, gives, error=exit != 0, parallel=parallel)
         self._ledger.quote(proof, gives.strip() or script)
-        argvs = [argv for argv in map(_argv, simple_commands(script)) if argv and argv[0] not in UNRECORDED]
+        programs = simple_commands(script) if executes is None else executes
+        argvs = [argv for argv in map(argv_of, programs) if argv and argv[0] not in UNRECORDED]
         self._ledger.executed(argvs, exit, script, self._ledger.last_call, cwd)
         for path, content in (changes or {}).items():
             self._ledger.changed(path, content.encode())
@@ -179,8 +184,8 @@ class User:
         self._ledger = scene.ledger
 
     # ------------------------------------------------------------------------------------------------------------ script
-    def opens(self, text: str, probe: str | None = None) -> User:
-        """The opener; `probe`: the scenario's text, which is part of it."""
+    def opens(self, text: str, probe: str | None = None, *, alone: bool = False) -> User:
+        """The opener; `probe`: the scenario's text, which is part of it. `alone`: nothing else will be said."""
         self._ledger.begin()
         self._scene.opener = text
         if probe is not None:
@@ -196,7 +201,17 @@ class User:
             self._set_probe(Probe(id=self._ledger.instance, scenario=self._scene.template, text=probe,
                                   bindings=dict(self._scene.bindings)))  # fmt: skip
             self._delivered(message)
+        if self._scene.filler and not alone:
+            self._fills()
         return self
+
+    def _fills(self) -> None:
+        self._ledger.reply(call=False)
+        self._ledger.emit(AgentMessage(text="I have read the request and will look round first. What else matters?"))
+        self._ledger.hand_over()
+        self._ledger.emit(InterimClaim(slices_pending=0, probes_pending=0))
+        message = self._says(FILLER, ["slice:tone"])
+        self._ledger.emit(SliceReleased(slice="tone", how="batch", message_id=message))
 
     def gives(self, name: str, text: str, topics: Iterable[str] = ()) -> User:
         """A slice: the answer to a question if there is one, else with its batch."""
@@ -372,13 +387,3 @@ class User:
 def interim_claim(scene: Scene) -> InterimClaim:
     """What is still to come."""
     return InterimClaim(slices_pending=max(0, scene.pending), probes_pending=max(0, scene.probes_pending) + (scene.parts > 0))
-
-
-def _argv(text: str) -> list[str]:
-    """Words of a simple command, without redirections."""
-    words: list[str] = []
-    for word in shlex.split(text):
-        if word.lstrip("012&").startswith((">", "<")):
-            break
-        words.append(word)
-    return words

@@ -7,6 +7,7 @@ Content shown, changes of files and results of tools stand in the request after 
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -47,6 +48,8 @@ ACTORS: dict[str, Actor] = {
     "command_end": "runner", "model_request": "gateway", "model_reply": "gateway", "tool_result": "gateway",
     "file_read": "gateway", "net_request": "session",
 }  # fmt: skip
+UNRECORDED = frozenset(("cd", "echo", "export", "test", "[", "true", ":", ".", "source", "set", "printf"))
+"""Built-ins of a shell: they are executed by nobody else, so the record of executed programs has none of them."""
 Proofs = str | Iterable[str]
 SnapshotLabel = Literal["s0", "anchor", "response_end", "final"]
 
@@ -274,3 +277,13 @@ class Recorder:
     def _next(self) -> int:
         self._ids += 1
         return self._ids
+
+
+def argv_of(text: str) -> list[str]:
+    """Words of a simple command, without redirections."""
+    words: list[str] = []
+    for word in shlex.split(text):
+        if word.lstrip("012&").startswith((">", "<")):
+            break
+        words.append(word)
+    return words

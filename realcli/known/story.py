@@ -15,7 +15,7 @@ from realcli.benchmark.script_models import Action, Passive, Probe, Script, Slic
 from realcli.checks.instance import Instance, of_passive, of_probe
 from realcli.checks.model import Evidence
 from realcli.judging.model import Claim, EvidenceItem
-from realcli.known.actors import Agent, Scene, User
+from realcli.known.actors import FILLER, Agent, Scene, User
 from realcli.known.model import By, Case, Kind, KnownError, State, Truth
 from realcli.known.recorder import MemorySnapshots, Proofs, Recorder
 from realcli.ledger.events import (
@@ -61,6 +61,8 @@ class Story:
         self._scene.probes_pending = int(isinstance(scenario, Template) and scenario.type == "probe")
         self._scene.pending = 0 if counts is None else counts.slices
         self._scene.draft = counts is None
+        observed = not isinstance(scenario, Template) or scenario.type == "passive"
+        self._scene.filler = observed and counts is not None and counts.slices == 0
         self.user = User(self._scene)
         self.agent = Agent(self._scene)
         self.roots = {WORKDIR}
@@ -243,7 +245,7 @@ class Story:
             batches[f"b.{one.id}"] = [one.id]
             order.append(f"batch:b.{one.id}")
         if not slices:  # every script withholds something; this is said only to who asks for it
-            slices.append(Slice(id="tone", text="Keep it short.", requirements=[], mandatory=False, on_ask=["tone"]))
+            slices.append(Slice(id="tone", text=FILLER, requirements=[], mandatory=False, on_ask=["tone"]))
         if not order:
             batches["b.tone"], order = ["tone"], ["batch:b.tone"]
         return Script(

@@ -20,7 +20,9 @@ def test_programs_come_to_what_is_true_and_to_nothing_else(case: Case) -> None:
     state = "triggered" if got.state == "unscored" and got.checks else got.state
     assert state == case.state, got.reason
     for check in got.checks:
-        truth, by = case.expected[check.check], case.expected_by[check.check]
+        truth, by = case.expected.get(check.check), case.expected_by[check.check]
+        if truth is None:
+            continue  # nobody could say what is right
         if by == "program":
             assert (check.verdict, check.by) == (truth, "program"), check
         elif by == "judge":
