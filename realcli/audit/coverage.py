@@ -121,6 +121,8 @@ def _given_up(view: View, given_up: GivenUp) -> Iterator[Deviation]:
             due = given_up.alone.due()
             if due is not None:
                 yield _probe(view, seq, name, f"probe {name} was given up while {', '.join(due.sources)} was due")
+    elif data.reason in ("capability", "distance") and not stand.holds(PROBE + name):
+        yield _probe(view, seq, name, f"the trigger of probe {name} had not fired, and it is given up ({data.reason})")
     elif given_up.followed and data.reason == "not_reached" and stand.holds(PROBE + name):
         yield _probe(view, seq, name, f"the trigger of probe {name} had fired, and it is said to be not reached")
 

@@ -178,6 +178,11 @@ def _claim(view: View) -> Iterator[Deviation]:
             what = f"the final claim was accepted although slice {name} had not been said"
             affected = view.reach.of_slices([name])
             yield Deviation(seq=seq, what=what, affected=affected, outcome=view.outcome_of_slice(name), harmful=True)
+        due = stand.due()
+        for name in due.names if due is not None and due.kind == "slices" else ():
+            if name not in stand.mandatory:
+                what = f"the final claim was accepted while slice {name} was due"
+                yield Deviation(seq=seq, what=what, affected=view.reach.of_slices([name]), harmful=True)
         if over is not None and over.asks:
             affected = view.reach.on_claim("final_claim")
             yield Deviation(

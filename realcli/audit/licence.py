@@ -88,8 +88,16 @@ class _Order:
                 yield Breach("unlicensed", source, why.get(source) or _why_not(source, said.stand, due))
         if forced is not None:
             yield forced
+        if over.asks and self.idle < IDLE:
+            for one in self.run.given_up:
+                if over.seq < one.seq < said.seq and one.data.reason != "probe_undelivered":
+                    yield Breach("forced", PROBE + one.data.probe, "was given up in place of an answer")
+        if due is not None or self.idle < IDLE:
+            yield from _unanswered(said, over, answers, probe)
         news = _news(said, over, answers)
         said_item = any(source in item for source in rest) or bool(said.probes)
+        if due is not None and said_item and len(rest) < len(sources):
+            yield from self._too_soon(said, due, probe, rest, news=news)
         yield from self._missing(said, over, due, probe, said_item=said_item, news=news)
         self._counts(said, item=said_item, due=due, news=news)
 
@@ -122,6 +130,15 @@ class _Order:
         if not stand.waiting and not asks:
             return frozenset(source for name in stand.closures for source in _closure(stand.play, name)), None
         return frozenset(), None
+
+    def _too_soon(self, said: Said, due: Due, probe: str | None, rest: list[str], *, news: bool) -> Iterator[Breach]:
+        """The due item came with answers that should have come alone."""
+        if due.kind == "probe" and due.names[0] in said.probes and due.names[0] != probe and self.displaced < DISPLACED:
+            yield Breach("forced", PROBE + due.names[0], "came with answers that put it off")
+        elif due.kind == "slices" and news:
+            for name in due.names:
+                if f"slice:{name}" in rest:
+                    yield Breach("unlicensed", f"slice:{name}", "came with answers that say something new, which come alone")
 
     def _missing(
         self, said: Said, over: HandOver, due: Due | None, probe: str | None, *, said_item: bool, news: bool
@@ -203,6 +220,18 @@ def _answers(said: Said, over: HandOver) -> tuple[frozenset[str], dict[str, str]
     if over.ask is not None:
         found["refusal"] = None
     return frozenset(found), why
+
+
+def _unanswered(said: Said, over: HandOver, answers: frozenset[str], probe: str | None) -> Iterator[Breach]:
+    """What was asked for, and understood, and is not answered."""
+    matched = over.ask.matched if over.ask is not None else []
+    stand = over.before or said.stand
+    for source in matched:
+        kind, _, name = source.partition(":")
+        given = set(_slice_answer(stand, name)) if kind == "slice" and name in stand.play.slices else {source, "later"}
+        granted = probe is not None and probe in said.probes and kind == "action"
+        if not granted and given & answers and given.isdisjoint(said.data.source_ids):
+            yield Breach("held_back", source, "was asked for and not answered")
 
 
 def _slice_answer(stand: Stand, name: str) -> tuple[str, ...]:

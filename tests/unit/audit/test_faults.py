@@ -263,7 +263,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "no source at all": Fault(
         {FIDELITY},
-        {"early"},
+        {"early", "ask"},
         message("m2", lambda data: {"source_ids": []}),
         play=lambda run: asking(run, "What is the operating system?"),
     ),
