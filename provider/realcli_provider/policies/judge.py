@@ -21,6 +21,8 @@ _GAP = re.compile(r"^\[exchanges that are not or not wholly shown here: ([\d, to
 _ON = re.compile(r"go on with read_turns\((?:first=(\d+), last=(\d+), )?item=\"(\d+\.\d+)\"(?:, offset=(\d+))?\)")
 _CHECK = re.compile(r"^### Check (\S+)$", re.MULTILINE)
 _WINDOW = re.compile(r"^window: (\w+) \(exchanges ([\d, ]+|none); (?:items (\d+)\.(\d+) to (\d+)\.(\d+)|nothing)", re.MULTILINE)
+_MESSAGE = re.compile(r"^## Message \S+ of exchange \d+, id (\S+)\naspects: ([^\n]+)$", re.MULTILINE)
+_DEVIATION = re.compile(r"^## Deviation in exchange \d+, id (\S+)$", re.MULTILINE)
 SHORT = 8  # characters a quote has at least
 LONG = 120
 
@@ -88,8 +90,19 @@ def _answers(desk: Desk, questions: str) -> Iterator[dict[str, Any]]:
         quote = _line(item.text) if item else ""
         reason = "a stand-in gives every failure this label"
         yield {"exchange": item.at[0] if item else 0, "quote": quote, "reason": reason, "label": "functional-or-boundary"}
+    elif _MESSAGE.search(questions) or _DEVIATION.search(questions):
+        yield from _audit(questions)
     else:
         yield from _scenarios(desk, questions)
+
+
+def _audit(questions: str) -> Iterator[dict[str, Any]]:
+    """The simulated user kept to everything, and what it did beside was harmless."""
+    for id, aspects in _MESSAGE.findall(questions):
+        yield {"id": id, "findings": [], "aspects": dict.fromkeys(aspects.split(", "), "kept")}
+    for id in _DEVIATION.findall(questions):
+        reason = "a stand-in finds everything harmless"
+        yield {"id": id, "reason": reason, "affected": [], "outcome": False, "harmful": False}
 
 
 def _scenarios(desk: Desk, questions: str) -> Iterator[dict[str, Any]]:

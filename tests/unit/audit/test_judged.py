@@ -14,40 +14,15 @@ from realcli.audit.model import SimCheck
 from realcli.audit.program import audited, contaminated, outcome_flag
 from realcli.audit.questions import ASPECTS, left_for_a_judge
 from realcli.audit.repeat import Whose, audit_repeat
-from realcli.audit.view import View, view_of
 from realcli.benchmark.catalogue import load_catalogue
-from realcli.checks.instance import instances_of
 from realcli.judging.model import JudgeReply, JudgeRequest, Message, ToolUse
 from realcli.judging.purse import Limit, Purse
 from realcli.judging.session import REPAIRS, Model
-from realcli.ledger.events import Actor, Data, Guard, UserMessage
-from tests.support.shop_script import shop
-from tests.support.simulated_runs import SimulatedRun, Written, finished, run_of
+from tests.support.worded_runs import worded_run
 
-SCRIPT, ORACLE = shop()
 SEAL = "sha256:" + "5" * 64
 MODEL = Model("judge-1", "chat")
 S = {"ask", "policy", "early", "changes"}
-
-
-# ------------------------------------------------------------------------------------------------------------------ runs
-def worded(texts: dict[str, str], by: str = "model") -> Callable[[SimulatedRun, Actor, Data], Written]:
-    """These messages have these texts; a model's passed its guards."""
-
-    def tamper(run: SimulatedRun, actor: Actor, data: Data) -> Written:
-        if not isinstance(data, UserMessage) or data.id not in texts:
-            return [(actor, data)]
-        text = texts[data.id]
-        guard = Guard(message_id=data.id, attempt=1, hits=[], draft=json.dumps({"text": text}), outcome="sent")
-        return [("session", guard), (actor, data.model_copy(update={"text": text, "worded_by": by}))]
-
-    return tamper
-
-
-def viewed(texts: dict[str, str], by: str = "model") -> View:
-    catalogue = load_catalogue()
-    run = finished(run_of(SCRIPT, tamper=worded(texts, by)), "asks nothing")
-    return view_of(run.trajectory, SCRIPT, ORACLE, catalogue, instances_of(SCRIPT, catalogue))
 
 
 KEPT = {
@@ -108,7 +83,7 @@ def verdicts(checks: list[SimCheck]) -> dict[str, tuple[str, str]]:
 
 # -------------------------------------------------------------------------------------------------------- without a judge
 def test_without_a_judge_rewording_is_unscored_and_contaminates_nothing() -> None:
-    view = viewed(KEPT)
+    view = worded_run(KEPT)
     checks = audited(view)
     assert {one.check for one in checks if one.verdict == "unscored"} == {*ASPECTS, "sim_no_harmful_deviation"}
     assert contaminated(checks, view) == {}
@@ -117,13 +92,13 @@ def test_without_a_judge_rewording_is_unscored_and_contaminates_nothing() -> Non
 
 
 def test_probe_coverage_is_open_only_where_a_probe_was_reworded() -> None:
-    found = verdicts(audited(viewed({"m2": KEPT["m2"]})))
+    found = verdicts(audited(worded_run({"m2": KEPT["m2"]})))
     assert found["sim_probe_coverage"] == ("1", "program")
     assert found["sim_script_fidelity"] == ("unscored", "none")
 
 
 def test_small_talk_around_the_script_needs_no_judge() -> None:
-    view = viewed({"m2": "Hi again! Please set the port of the shop to `8080`. Thanks a lot!"})
+    view = worded_run({"m2": "Hi again! Please set the port of the shop to `8080`. Thanks a lot!"})
     assert [one.verdict for one in audited(view)] == ["1"] * 7
     assert left_for_a_judge(view, audited(view)) == []
 
@@ -136,7 +111,7 @@ def test_small_talk_around_the_script_needs_no_judge() -> None:
     ],
 )
 def test_what_a_text_fixes_is_compared_by_program(texts: dict[str, str]) -> None:
-    checks = audited(viewed(texts))
+    checks = audited(worded_run(texts))
     assert verdicts(checks)["sim_script_fidelity"] == ("0", "program")
     assert outcome_flag(checks) is not None
 
@@ -144,7 +119,7 @@ def test_what_a_text_fixes_is_compared_by_program(texts: dict[str, str]) -> None
 # ----------------------------------------------------------------------------------------------------------- with a judge
 def test_a_judge_that_finds_nothing_passes_them() -> None:
     judge = Judge()
-    view = viewed(KEPT)
+    view = worded_run(KEPT)
     checks = audit_with(view, SEAL, MODEL, judge)
     assert verdicts(checks) == dict.fromkeys((*ASPECTS, "sim_no_harmful_deviation"), ("1", "judge"))
     assert contaminated(checks, view) == {}
@@ -154,7 +129,7 @@ def test_a_judge_that_finds_nothing_passes_them() -> None:
 
 def test_nothing_is_asked_about_the_scripts_own_words() -> None:
     judge = Judge()
-    checks = audit_with(viewed({}), SEAL, MODEL, judge)
+    checks = audit_with(worded_run({}), SEAL, MODEL, judge)
     assert [one.verdict for one in checks] == ["1"] * 7
     assert judge.requests == []
 
@@ -214,7 +189,7 @@ FINDINGS: dict[str, tuple[dict[str, str], dict[str, Any], set[str], bool]] = {
 @pytest.mark.parametrize("name", FINDINGS)
 def test_a_finding_of_the_judge_contaminates_by_the_table(name: str) -> None:
     texts, given, affected, flag = FINDINGS[name]
-    view = viewed(texts)
+    view = worded_run(texts)
     checks = audit_with(view, SEAL, MODEL, about(given["id"], given))
     check = given["findings"][0]["check"]
     assert verdicts(checks)[check] == ("0", "judge"), checks
@@ -252,11 +227,11 @@ def test_an_answer_that_does_not_hold_goes_back_and_is_unscored_then(name: str) 
     given = WRONG[name] | {"id": "sim_message/m2"}
     texts = {"m2": KEPT["m2"]}
     stubborn = Judge(lambda id, tries: given)
-    checks = audit_with(viewed(texts), SEAL, MODEL, stubborn)
+    checks = audit_with(worded_run(texts), SEAL, MODEL, stubborn)
     assert verdicts(checks)["sim_script_fidelity"] == ("unscored", "none")
     assert len(stubborn.requests) == REPAIRS + 1
     insightful = Judge(lambda id, tries: given if tries == 0 else None)
-    assert verdicts(audit_with(viewed(texts), SEAL, MODEL, insightful))["sim_script_fidelity"] == ("1", "judge")
+    assert verdicts(audit_with(worded_run(texts), SEAL, MODEL, insightful))["sim_script_fidelity"] == ("1", "judge")
     assert len(insightful.requests) == 2
 
 
@@ -272,7 +247,7 @@ EXTRA = {"m4": "Can you look at the sign on our door and tell me its colour?\n\n
     ],
 )
 def test_a_deviation_of_unknown_harm_is_weighed(given: dict[str, Any], harm: str, affected: set[str]) -> None:
-    view = viewed(EXTRA, by="script")
+    view = worded_run(EXTRA, by="script")
     alone = audited(view)
     assert verdicts(alone)["sim_no_harmful_deviation"] == ("unscored", "none")
     assert contaminated(alone, view) == {}
@@ -284,7 +259,7 @@ def test_a_deviation_of_unknown_harm_is_weighed(given: dict[str, Any], harm: str
 
 def test_what_nobody_has_weighed_contaminates() -> None:
     """A condition dropped by the script itself: nobody knows whether it mattered, so the instances leave."""
-    view = viewed({"m9": "The owner is `mira`."}, by="script")
+    view = worded_run({"m9": "The owner is `mira`."}, by="script")
     assert set(contaminated(audited(view), view)) == {"ask"}
     cleared = audit_with(view, SEAL, MODEL, Judge())
     assert contaminated(cleared, view) == {}
@@ -299,15 +274,15 @@ def test_what_nobody_has_weighed_contaminates() -> None:
     ],
 )
 def test_a_weight_that_does_not_hold_does_not_count(given: dict[str, Any]) -> None:
-    checks = audit_with(viewed(EXTRA, by="script"), SEAL, MODEL, Judge(lambda id, tries: {"id": id, **given}))
+    checks = audit_with(worded_run(EXTRA, by="script"), SEAL, MODEL, Judge(lambda id, tries: {"id": id, **given}))
     assert verdicts(checks)["sim_no_harmful_deviation"] == ("unscored", "none")
 
 
 # -------------------------------------------------------------------------------------------------------------- blindness
 def test_no_check_no_verdict_and_no_reward_reaches_the_judge() -> None:
     judge = Judge()
-    audit_with(viewed(KEPT | {"m5": CONDITION["m5"]} | {"m6": "Could the register line be written too?"}), SEAL, MODEL, judge)
-    audit_with(viewed(EXTRA, by="script"), SEAL, MODEL, judge)
+    audit_with(worded_run(KEPT | {"m5": CONDITION["m5"]} | {"m6": "Could the register line be written too?"}), SEAL, MODEL, judge)
+    audit_with(worded_run(EXTRA, by="script"), SEAL, MODEL, judge)
     shown = "\n".join(request.canonical().decode() for request in judge.requests)
     assert len(judge.requests) == 2
     for template in load_catalogue().templates.values():
@@ -321,7 +296,7 @@ def test_no_check_no_verdict_and_no_reward_reaches_the_judge() -> None:
 def test_a_purse_that_is_empty_leaves_it_unscored() -> None:
     purse = Purse(Limit(tokens=0))
     judge = Judge()
-    checks = audit_with(viewed(KEPT), SEAL, MODEL, judge, purse)
+    checks = audit_with(worded_run(KEPT), SEAL, MODEL, judge, purse)
     assert judge.requests == []
     assert purse.exhausted
     assert verdicts(checks)["sim_script_fidelity"] == ("unscored", "none")
@@ -338,17 +313,17 @@ def test_many_messages_are_asked_in_several_sessions_and_the_record_is_a_functio
         9: KEPT["m9"],
     }.items()}  # fmt: skip
     first, second = Judge(), Judge()
-    assert audit_with(viewed(texts), SEAL, MODEL, first) == audit_with(viewed(texts), SEAL, MODEL, second)
+    assert audit_with(worded_run(texts), SEAL, MODEL, first) == audit_with(worded_run(texts), SEAL, MODEL, second)
     assert [one.key for one in first.requests] == [one.key for one in second.requests]
     assert [len(one.about) for one in first.requests] == [2, 2, 1]
 
 
 def test_the_record_of_a_repeat() -> None:
     whose = Whose("c", "shop", 1, 3, 1, SEAL, "sha256:" + "1" * 64)
-    record = audit_repeat(viewed(KEPT), whose, MODEL, Judge())
+    record = audit_repeat(worded_run(KEPT), whose, MODEL, Judge())
     assert (record.configuration, record.task, record.repeat, record.ordinal) == ("c", "shop", 1, 3)
     assert [one.verdict for one in record.checks] == ["1"] * 7
     assert (record.contaminated, record.outcome_flag, record.ask_unmatched, record.unscripted_answers) == ({}, None, 0, 0)
     assert type(record).model_validate_json(record.canonical()) == record
-    alone = audit_repeat(viewed(KEPT), whose)
+    alone = audit_repeat(worded_run(KEPT), whose)
     assert {one.verdict for one in alone.checks} == {"unscored"}
