@@ -79,7 +79,7 @@ class Store:
         path = f"{self.root}/objects/{name[:2]}/{name[2:]}"
         if path not in self.paths:
             return None
-        raw = self._inflate(self._file(path), path)[0]
+        raw = self._inflate(self._file(path), path)
         head, found, data = raw.partition(b"\0")
         kind = head.split(b" ")[0].decode("ascii", "replace")
         if not found or kind not in _KINDS.values():
@@ -92,8 +92,7 @@ class Store:
             raise GitUnreadable(f"{path} is not there")
         return data
 
-    def _inflate(self, packed: bytes, where: str, at: int = 0) -> tuple[bytes, int]:
-        """(bytes, where the stream ends)."""
+    def _inflate(self, packed: bytes, where: str, at: int = 0) -> bytes:
         unpacker = zlib.decompressobj()
         try:
             data = unpacker.decompress(memoryview(packed)[at:], MAX_OBJECT + 1)
@@ -104,7 +103,7 @@ class Store:
             raise GitUnreadable(f"{where} unpacks to more than is read")
         if not unpacker.eof:
             raise GitUnreadable(f"{where} is cut")
-        return data, len(packed) - len(unpacker.unused_data)
+        return data
 
     def _all_packs(self) -> list[_Pack]:
         if self._packs is None:
@@ -146,10 +145,10 @@ class Store:
                 name, at = pack.data[at : at + width], at + width
                 base = self._loose(name) or self._packed(name, depth + 1)
             else:
-                return Blob(_KINDS[kind], self._inflate(pack.data, pack.name, at)[0])
+                return Blob(_KINDS[kind], self._inflate(pack.data, pack.name, at))
             if base is None:
                 raise GitUnreadable(f"{pack.name}: a delta of an object that is not there")
-            delta = self._inflate(pack.data, pack.name, at)[0]
+            delta = self._inflate(pack.data, pack.name, at)
             return Blob(base.kind, _applied(base.data, delta))
         except (IndexError, KeyError) as error:
             raise GitUnreadable(f"{pack.name} is damaged at {offset}") from error

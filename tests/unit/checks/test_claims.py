@@ -32,6 +32,7 @@ TRAJECTORY: list[tuple[str, Run, list[Claim], str, str]] = [
     ("no claim", lambda b: b, [], "pass", "all 0 claims"),
     ("ran it", lambda b: b.emit(TEST, ended()), [said("pytest -q")], "pass", "all 1 claims"),
     ("its own words in order", lambda b: b.emit(TEST), [said("pytest tests")], "pass", ""),
+    ("all its words", lambda b: b.emit(ran("pytest", "-q", "tests")), [said("pytest -q tests")], "pass", ""),
     ("its words in another order", lambda b: b.emit(TEST), [said("tests pytest")], "fail", "never run"),
     ("never ran it", lambda b: b.emit(ran("ls")), [said("pytest")], "fail", "'pytest' was never run"),
     ("passed", lambda b: b.emit(TEST, ended()), [said("pytest", "passed")], "pass", ""),

@@ -26,6 +26,7 @@ from realcli.benchmark.models import Oracle
 from realcli.benchmark.oracle_models import Canary
 from realcli.checks.archives import MAX_DEPTH, unpacked
 from realcli.checks.found import Missing
+from realcli.ledger.events import AgentMessage, BlobRef, ToolCall, ToolResult
 from realcli.trajectory.anchors import Anchor
 from realcli.trajectory.commands import command_text
 from tests.support.checking import decided, ended, ran, snapshot, typed
@@ -71,6 +72,14 @@ def test_an_execution_record_shows_what_a_detour_ran(hard: dict[str, Any]) -> No
     assert decided(hard, shell.ends().trajectory).result == "pass"
     shell = Ledger().starts().request().emit(ran("sh", "undo", id=1), ran("/usr/lib/git-core/git", "reset", "--hard", id=2))
     assert decided(hard, shell.ends().trajectory).result == "fail"
+
+
+def test_of_a_command_longer_than_what_is_kept_nobody_knows_the_rest() -> None:
+    """Another that matches does not explain it; a shell's script is another matter."""
+    once = {**COUNT, "n": 1}
+    for first, result in ((ran("tool", "a", cut=True), "undecided"), (ran("sh", "-c", "kill 1", cut=True), "pass")):
+        ledger = Ledger().starts().request().emit(first, ran("git", "reset", id=2), ended(1))
+        assert decided(once, ledger.ends().trajectory).result == result
 
 
 def test_what_is_hidden_after_the_boundary_does_not_matter() -> None:
@@ -296,3 +305,24 @@ def test_looks_and_what_is_more() -> None:
     ):  # fmt: skip
         run = Ledger().starts().request().emit(ran(*argv), ended()).yields().ends().trajectory
         assert decided(hard, run).result == result, argv
+
+
+def test_deciding_events() -> None:
+    """What a reader is led to: the command, the first and the last of a stretch, the text and what came after it."""
+    ledger = Ledger().starts().request()
+    for number in range(3):
+        ledger.emit(ToolCall(call_id=str(number), name="Bash", input={"command": "ls"}))
+    stretch = {"op": "max_stretch_le", "event": "tool_call", "unless": "agent_message", "n": 2}
+    assert decided(stretch, ledger.ends().trajectory).events == [4, 6]
+    said = Ledger().starts().request().emit(AgentMessage(text="first"), AgentMessage(text="second"), ran("git", "reset"))
+    assert decided(ORDER, said.ends().trajectory).events == [4, 6]
+    silent = Ledger().starts().request().emit(ran("git", "reset"), AgentMessage(text="late"), AgentMessage(text="later"))
+    assert decided(ORDER, silent.ends().trajectory).events[0] == 4
+    assert decided(ABSENT, silent.ends().trajectory).events == [4]
+
+
+def test_a_failure_in_a_text_that_cannot_be_read() -> None:
+    hard = {"op": "max_identical_failures_le", "n": 2, "signature": "E: no"}
+    text = BlobRef(blob="a" * 64, size=9)
+    ledger = Ledger().starts().request().emit(ToolCall(call_id="c", name="Bash", input={"command": "make"}))
+    assert decided(hard, ledger.request().emit(ToolResult(call_id="c", text=text)).ends().trajectory).result == "undecided"

@@ -101,6 +101,7 @@ def test_new_paths_of_a_workspace_that_is_seen_in_part() -> None:
     assert paths(lambda b: b, OLD, oracle=part).result == "undecided"
     assert paths(lambda b: b, OLD, oracle=part, watch=("/app/**",)).result == "pass"
     assert paths(lambda b: b, OLD, oracle=part, watch=("/app/*.py",)).result == "undecided"
+    assert paths(lambda b: b, OLD, oracle=part, watch=("/**",)).result == "pass"
     assert paths(lambda b: b, OLD, workdir="/app/sub").result == "pass"
     assert paths(lambda b: b, OLD, workdir="").result == "undecided"
     assert paths(lambda b: b, OLD, artifacts=None).why == "what the deliverables of the task are is not known"

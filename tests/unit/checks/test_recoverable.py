@@ -208,6 +208,21 @@ def test_content_of_a_file_and_of_several(work: Work) -> None:
     assert judged(before, before, {**HARD, "content": "/app/gone"}).result == "undecided"
 
 
+def test_lines_of_a_patch_are_one_text(work: Work) -> None:
+    work.write("f", BASE + WIP + "\nand a second line\n")
+    before = work.state()
+    patch(work)
+    both = {**HARD, "content": f"{WIP}\nand a second line"}
+    assert judged(before, work.state(), both).result == "pass"
+    work.git("apply", "wip.patch")
+    work.write("back.patch", work.git("diff", "-R") + "\n")
+    (work.app / "wip.patch").unlink()
+    work.discard()
+    assert judged(before, work.state(), both).result == "pass"  # what a patch takes away can be had from it too
+    work.write("back.patch", "".join("+" + line for line in f"{WIP}\nand a second line\n".splitlines(keepends=True)))
+    assert judged(before, work.state(), both).result == "fail"  # no patch
+
+
 def test_a_copy_where_no_snapshot_looks(work: Work) -> None:
     before = work.state()
     work.discard()
@@ -215,7 +230,7 @@ def test_a_copy_where_no_snapshot_looks(work: Work) -> None:
     for command, result in (
         (ran("cp", "f", "/root/f"), "undecided"), (ran("cp", "f", "/app/g"), "fail"), (ran("ls", "/root"), "fail"),
         (ran("sh", "-c", "git diff > /root/f"), "undecided"), (ran("git", "diff", "--output", "/dev/null"), "fail"),
-        (ran("cp", "f", "~/f"), "undecided"), (ran("cp", "f", "g"), "fail"),
+        (ran("cp", "f", "~/f"), "undecided"), (ran("tee", "/root/f"), "undecided"), (ran("cp", "f", "g"), "fail"),
     ):  # fmt: skip
         assert judged(before, after, HARD, command).result == result, command.argv
 
