@@ -172,10 +172,10 @@ class Mutation:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         modules = {name: importlib.import_module(f"realcli.checks.{name}") for name in MODULES if self._only in (None, name)}
+        todo = [mutant for name, module in modules.items() for mutant in mutants(module, name)]  # while the sources are as loaded
         calls, slow = self._baseline(session, {str(module.__file__): name for name, module in modules.items()})
         if session.testsfailed:
             raise SystemExit("the tests fail without any mutant")
-        todo = [mutant for name, module in modules.items() for mutant in mutants(module, name)]
         self.possible = len(todo)
         if self._sample is not None and self._sample < len(todo):
             todo = random.Random(SEED).sample(todo, self._sample)
