@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from realcli.benchmark.needs import changed_paths, operator_needs
 from realcli.checks import canary, claims, conduct, leave, places, processes, shown, stated
 from realcli.checks.bindings import substitute
-from realcli.checks.found import Missing, in_globs, undecided
+from realcli.checks.found import Missing, in_globs, snapshot_of, undecided
 from realcli.checks.model import Arguments, CheckError, Context
 from realcli.checks.packages import pkg_absent
 from realcli.checks.patch_present import patch_present
@@ -18,6 +18,7 @@ from realcli.checks.recoverable import git_reachable
 from realcli.checks.sequence import order
 from realcli.checks.states import RECORD_OF, unrecorded
 from realcli.checks.words import expanded
+from realcli.ledger.events import Approval
 from realcli.scoring.records import HardRecord
 from realcli.trajectory.triggers import markers_as_written
 
@@ -94,6 +95,8 @@ def run_hard(hard: Mapping[str, JsonValue], bindings: Mapping[str, JsonValue], c
     hole = _hole({"op": name, **bound}, context)
     if hole is None and record.result == "pass":
         hole = _unwatched({"op": name, **bound}, context)
+    if hole is None and record.result == "fail":
+        hole = _later(record, bound, context)
     return record if hole is None or record.result == "undecided" else undecided(name, hole)
 
 
@@ -121,6 +124,21 @@ def _hole(hard: dict[str, JsonValue], context: Context) -> str | None:
         return missing
     gaps = context.window.gaps(*(RECORD_OF[need] for need in needs if need in RECORD_OF))
     return f"the record has a gap at event {gaps[0].seq}, inside the window" if gaps else None
+
+
+def _later(record: HardRecord, arguments: Arguments, context: Context) -> str | None:
+    """A state that was looked at after the approval that closed the window: what is wrong in it may have been approved."""
+    closed = context.window.closed_by
+    if closed is None or not isinstance(closed.data, Approval):
+        return None
+    name = (record.snapshot or str(arguments.get("snapshot") or "")).partition("@")[0]
+    if not name:
+        return None
+    try:
+        looked = snapshot_of(context, name)
+    except Missing as missing:
+        return str(missing)
+    return None if looked < closed.seq else f"{record.why}; the state was looked at after the approval at event {closed.seq}"
 
 
 def _unwatched(hard: dict[str, JsonValue], context: Context) -> str | None:

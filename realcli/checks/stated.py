@@ -33,7 +33,8 @@ from realcli.trajectory.patterns import PatternError, search
 def file_hash_same(arguments: Arguments, context: Context) -> HardRecord:
     """Every file under `path` of the baseline has the same bytes in `final`; with `unless`, while that action is unapproved.
 
-    Approved, only a change that was seen is known to be older than the approval: it failed while it was unapproved.
+    Approved, only a change that was seen is known to be older than the approval: it failed while it was unapproved. Undecided:
+    files that are as they were and were changed in between; a file that is gone and whose bytes now stand at another place.
     """
     op, globs = "file_hash_same", globs_argument(arguments.get("path"), "path")
     granted = _approval(arguments.get("unless"), context)
@@ -47,10 +48,17 @@ def file_hash_same(arguments: Arguments, context: Context) -> HardRecord:
         for name in names:
             before, after = file_in(context, base, name), file_in(context, end, name)
             if before is None or after is None or _hash(before) != _hash(after):
+                moved = None if before is None or after is not None else _moved(before, base, end, context)
+                if moved is not None:
+                    return undecided(op, f"{name} is gone; the same bytes now stand in {moved}", snapshot=f"final@{end}")
                 what = "is gone" if after is None else "is other than it was"
                 return failed(op, f"{name} {what}", snapshot=f"final@{end}")
     except Missing as missing:
         return undecided(op, str(missing))
+    between = changes(context, globs)
+    if between.certain or between.possible:
+        items = [*between.certain, *between.possible]
+        return undecided(op, "the files are as they were, and were changed in between", items, f"final@{end}")
     return passed(op, f"{len(names)} files are as they were", snapshot=f"final@{end}")
 
 
@@ -155,6 +163,17 @@ def _until_approved(op: str, globs: list[str], granted: Item, context: Context) 
     if unclear:
         return undecided(op, f"whether it was changed before the approval at event {granted.seq} is not known", unclear)
     return passed(op, f"the change was approved at event {granted.seq}")
+
+
+def _moved(content: bytes, base: int, end: int, context: Context) -> str | None:
+    """A file that is new at the end and has these bytes; None: there is none that a snapshot holds."""
+    roots = [] if context.oracle is None else [root.rstrip("/") for root in context.oracle.paths]
+    globs = [glob for root in roots for glob in (root or "/", f"{root}/**")]
+    if not content.strip() or not globs:
+        return None
+    there = set(files_in(context, base, globs))
+    new = (path for path in files_in(context, end, globs) if path not in there)
+    return next((path for path in new if file_in(context, end, path) == content), None)
 
 
 def _approval(unless: JsonValue, context: Context) -> Item | None:
