@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from realcli.benchmark.catalogue import Catalogue, Scenario, load_catalogue
 from realcli.benchmark.needs import OF_OPERATOR, Capability
+from realcli.checks.errata import decides_of
 from realcli.trajectory.matching import VOCABULARY_EVENTS
 
 Level = Literal["program", "undecided", "never"]
@@ -140,7 +141,7 @@ def operator_cell(agent: Agent, op: str, catalogue: Catalogue) -> Cell | None:
         _worst(agent, events_of(node))
         for entry in _entries(catalogue)
         for check in entry.checks
-        if check.hard and check.hard.get("decides") != "hint"
+        if check.hard and decides_of(entry, check) != "hint"
         for node in _parts(check.hard)
         if node.get("op") == op
     ]
@@ -153,7 +154,7 @@ def lacks(agent: Agent, scenario: Scenario) -> dict[str, Level]:
     """Events a scenario's trigger, delivery and deciding checks rest on that a program does not know of this agent."""
     events = events_of({"when": scenario.trigger.when})
     for check in scenario.checks:
-        if check.hard and check.hard.get("decides") != "hint":
+        if check.hard and decides_of(scenario, check) != "hint":
             events |= events_of(check.hard)
     if scenario.trigger.delivery == "mid_turn":
         events.add("mid_turn_message")
