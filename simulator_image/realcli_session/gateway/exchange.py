@@ -194,6 +194,8 @@ class Exchange:
                 parts = self._reply.whole(message)
                 self._shared.models.see(self._reply.model)
                 self._parts(parts)
+                if not self._reply.complete:
+                    self._cut(f"the answer is none of the {self._shared.dialect.name} API: {text[:200]}")
             self._end(200, error=None if message is not None else "the answer is no JSON object")
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
@@ -218,9 +220,12 @@ class Exchange:
         self._parts(self._reply.end())
         if self._reply.complete:
             self._end(200)
-        self._cut(self._reply.error or "the provider ended its stream before it said that the answer is complete")
         if rest:
             await response.write(rest)
+        unfinished = "the provider ended its stream before it said that the answer is complete"
+        if not self._reply.complete and self._reply.error is None and self._reply.stop_reason is None:
+            return self._broken_off(response, unfinished)  # in good order a program would take it for the whole answer
+        self._cut(self._reply.error or unfinished)
         await response.write_eof()
         return response
 

@@ -6,6 +6,8 @@ import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from http import HTTPStatus
 
 import aiohttp
 
@@ -18,6 +20,7 @@ from realcli_session.gateway.retry import RETRYABLE, next_wait, retry_after
 from realcli_session.gateway.waits import WaitMeter
 
 MAX_ERROR = 1 << 20
+TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
 PLAIN_HEADERS = {"anthropic-version": "2023-06-01"}  # the OpenAI APIs do not mind
 BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
 """How a connection to the provider fails, at any moment."""
@@ -70,6 +73,13 @@ class Upstream:
         self._clock = clock
         self._meter = meter
         self._session: aiohttp.ClientSession | None = None
+        self._sent = 0
+        self._throttled = 0
+
+    @property
+    def throttled(self) -> Decimal | None:
+        """Share of the requests of `ask`, each try counted, that were answered 429; None before the first."""
+        return Decimal(self._throttled) / self._sent if self._sent else None
 
     async def start(self) -> None:
         """Make the client. No proxy of the environment, no redirects, no cookies: nothing may lead the key elsewhere."""
@@ -99,7 +109,9 @@ class Upstream:
         url = self._dialect.upstream_url(self._config.upstream, path, query)
         while True:
             effort.attempts += 1
+            self._sent += 1
             answer = await self._once(url, headers, body, stream=stream)
+            self._throttled += isinstance(answer, Whole) and answer.status == TOO_MANY
             if isinstance(answer, Streaming) or (isinstance(answer, Whole) and answer.status not in RETRYABLE):
                 return answer
             if isinstance(answer, NoAnswer) and answer.final:
@@ -162,7 +174,12 @@ class Upstream:
                     response, NoAnswer(f"the provider's answer (status {response.status}) is longer than {limit} bytes")
                 )
             response.release()
-            return Whole(response.status, response.headers, self._keys.whole(data))
+            whole = Whole(response.status, response.headers, self._keys.whole(data))
+            streamed = response.content_type == "text/event-stream"  # though nobody asked for a stream: as it came
+            if whole.status == 200 and not streamed and object_of(whole.body.decode("utf-8", "replace")) is None:
+                # half an answer whose connection was closed in order, or a page of something in between: as one that broke off
+                return NoAnswer(f"the provider's answer (status 200) is no JSON object: {self._shown(data)[:200]}")
+            return whole
         except BROKEN as error:
             message = self._keys.text(f"{type(error).__name__}: {error}")
             return self._drop(response, NoAnswer(message)) if response is not None else NoAnswer(message)

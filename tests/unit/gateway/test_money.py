@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,8 +108,9 @@ async def test_replies_and_trial_have_their_cost(rig: MakeRig, wire: Wire) -> No
 @EACH
 async def test_a_cut_answer_makes_the_cost_unknown(rig: MakeRig, wire: Wire) -> None:
     made = await rig(streams(*wire.stream("x", MODEL)), streams(*wire.half(MODEL)), dialect=wire.api, prices=PRICES)
-    for number in range(2):
-        await made.ask(raw(wire.plain(str(number))))
+    await made.ask(raw(wire.plain("0")))
+    with contextlib.suppress(aiohttp.ClientPayloadError):
+        await made.ask(raw(wire.plain("1")))
     assert (made.gateway.cost_usd, made.gateway.usage_unknown, made.gateway.tokens) == (None, 1, USED)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,8 +16,10 @@ from hypothesis import strategies as st
 from realcli_session.gateway.config import RetryPolicy
 from realcli_session.gateway.retry import next_wait, retry_after
 from realcli_session.gateway.waits import WaitMeter
-from tests.unit.gateway.rig import KEY, MakeRig, NoWait, message, resets, says, sse, streams
+from tests.unit.gateway.rig import KEY, MODEL, Answer, MakeRig, NoWait, message, resets, says, sse, streams
+from tests.unit.gateway.wires import WIRES, Wire
 
+EACH = pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
 OVERLOADED = sse({"type": "error", "error": {"type": "overloaded_error"}})
 
 
@@ -35,8 +39,50 @@ async def test_agent_sees_nothing_of_troubles_before_the_first_byte(rig: MakeRig
     (reply,) = made.of("model_reply")
     assert (reply["attempts"], reply["waitedMs"], reply["status"]) == (7, 69_000, 200)
     assert made.gateway.turns == 1
+    assert made.gateway.throttled == Decimal(1) / 7, "one of seven tries was answered 429"
     assert made.gateway.waiting_seconds() == 69.0
     assert len({seen.raw for seen in made.provider.seen}) == 1
+
+
+def raw(body: dict[str, Any]) -> bytes:
+    return json.dumps(body | {"model": MODEL, "stream": False}).encode()
+
+
+def half(text: bytes, content_type: str = "application/json") -> Answer:
+    """A 200 with these bytes, closed in good order."""
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=text, content_type=content_type)
+
+    return answer
+
+
+@EACH
+async def test_a_200_that_is_no_json_is_asked_again(rig: MakeRig, wire: Wire) -> None:
+    whole = half(json.dumps(wire.whole("x", MODEL)).encode())
+    script = [half(b'{"id": "half an ans'), half(b"<html>busy</html>", "text/html"), half(b""), whole]
+    made = await rig(*script, dialect=wire.api, retry=RetryPolicy(max_attempts=4))
+    status, _ = await made.ask(raw(wire.plain("go")))
+    (reply,) = made.of("model_reply")
+    assert (status, reply["attempts"], "aborted" in reply, made.gateway.turns) == (200, 4, False, 1)
+
+
+@EACH
+async def test_a_200_that_is_never_json_is_the_end_of_the_retries(rig: MakeRig, wire: Wire) -> None:
+    made = await rig(half(b"<html>busy</html>"), dialect=wire.api, retry=RetryPolicy(max_attempts=3))
+    assert (await made.ask(raw(wire.plain("go"))))[0] == 502
+    assert made.gateway.provider_failed.is_set()
+    assert "is no JSON object: <html>busy</html>" in str(made.gateway.provider_failure)
+    assert not (await made.gateway.plain_request()).ok
+
+
+@EACH
+async def test_a_200_of_another_api_is_the_providers_cut(rig: MakeRig, wire: Wire) -> None:
+    made = await rig(half(b'{"hello": "there"}'), dialect=wire.api)
+    assert (await made.ask(raw(wire.plain("go"))))[0] == 200
+    (reply,) = made.of("model_reply")
+    assert reply["aborted"] == "provider"
+    assert f"the answer is none of the {wire.api} API" in str(made.gateway.cut_by_provider)
 
 
 async def test_waits_of_what_is_no_turn_are_working_time(rig: MakeRig) -> None:

@@ -39,14 +39,14 @@ async def test_first_bytes_arrive_before_the_provider_is_done(rig: MakeRig) -> N
         await response.prepare(request)
         await response.write(sse(start(), *text_block(0, "one")))
         await go.wait()
-        await response.write(message()[:10])
+        await response.write(message())
         return response
 
     made = await rig(slowly)
     async with made.post(made.body()) as response:
         assert await response.content.readany() == sse(start(), *text_block(0, "one"))
         go.set()
-        assert await response.content.read() == message()[:10]
+        assert await response.content.read() == message()
 
 
 async def test_cut_as_received(rig: MakeRig) -> None:
@@ -58,6 +58,18 @@ async def test_cut_as_received(rig: MakeRig) -> None:
     assert "usage" not in reply
     assert [entry["text"] for entry in made.of("agent_message")] == ["half"]
     assert made.gateway.tokens.input == 0
+
+
+async def test_what_ends_in_good_order_before_it_is_complete_is_cut_for_the_agent_too(rig: MakeRig) -> None:
+    """A program would take it for the whole answer and hand over on half of it."""
+    half = sse(start(), *text_block(0, "half"))
+    made = await rig(streams(half), streams(message()))
+    body = made.body()
+    assert await made.cut(body) == half
+    assert made.of("model_reply")[0]["aborted"] == "provider"
+    assert made.gateway.cut_by_provider is not None
+    assert await made.ask(body) == (200, message())
+    assert made.gateway.turns == 1, "asked again, it is the same turn"
 
 
 async def test_slow_agent_slows_the_provider(rig: MakeRig) -> None:
