@@ -23,6 +23,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -54,7 +55,7 @@ class Mutant(NamedTuple):
     function: str
     line: int
     what: str
-    code: CodeType
+    code: Callable[[], CodeType]
 
     @property
     def name(self) -> str:
@@ -104,13 +105,17 @@ def mutants(module: ModuleType, name: str) -> Iterator[Mutant]:
         if qualified is None:
             continue
         for what, how in changes(node):
-            changed = copy.deepcopy(tree)
-            target = list(ast.walk(changed))[number]
-            other = how(target)
-            if isinstance(other, ast.AST):
-                changed = _Replace(target, other).visit(changed)
-            code = _code(compile(ast.fix_missing_locations(changed), path, "exec"), qualified)
-            yield Mutant(name, qualified, getattr(node, "lineno", 0), what, code)
+            yield Mutant(name, qualified, getattr(node, "lineno", 0), what, partial(_mutated, tree, number, how, path, qualified))
+
+
+def _mutated(tree: ast.Module, number: int, how: Callable[[Any], Any], path: str, qualified: str) -> CodeType:
+    """The function's code with the error in node `number` of its module."""
+    changed = copy.deepcopy(tree)
+    target = list(ast.walk(changed))[number]
+    other = how(target)
+    if isinstance(other, ast.AST):
+        changed = _Replace(target, other).visit(changed)
+    return _code(compile(ast.fix_missing_locations(changed), path, "exec"), qualified)
 
 
 class _Replace(ast.NodeTransformer):
@@ -216,7 +221,7 @@ class Mutation:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        function_of(module, mutant.function).__code__ = mutant.code
+        function_of(module, mutant.function).__code__ = mutant.code()
         for item in items:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             if session.testsfailed:
