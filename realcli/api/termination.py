@@ -50,6 +50,7 @@ class Termination(Frozen):
     tokens: Tokens | None = None
     cost_usd: str | None = None  # decimal; None: unknown
     working_seconds: str | None = None
+    throttled: str | None = None  # work: share of the requests to the provider that were answered 429, a decimal
     limit: str | None = None
     node: str | None = None
     scores: list[ScoreRow] = []

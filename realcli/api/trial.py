@@ -74,6 +74,9 @@ class TrialStatus(Frozen):
         default=None, alias="costUSD", max_length=32, description="Cost by the sweep's prices; absent where it is unknown."
     )
     working_seconds: str | None = Field(default=None, max_length=32, description="Working time of the agent in seconds.")
+    throttled: str | None = Field(
+        default=None, max_length=8, description="Share of the requests to the provider that were answered 429, a decimal."
+    )
     limit: str | None = Field(default=None, max_length=64, description="Limit that fired: turns, deadline, wall, budget, output.")
     ledger_uri: str | None = Field(
         default=None, alias="ledgerURI", max_length=1024, description="Where the ledger of this attempt lies."

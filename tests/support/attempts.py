@@ -57,7 +57,7 @@ class Gateway:
     def __getattr__(self, name: str) -> Any:
         from realcli.api.trial import Tokens
 
-        return {"tokens": Tokens(input=120, output=30), "cost_usd": None, "refused_by_model": False}[name]
+        return {"tokens": Tokens(input=120, output=30), "cost_usd": None, "throttled": None, "refused_by_model": False}[name]
 
     async def stop(self) -> None:
         pass

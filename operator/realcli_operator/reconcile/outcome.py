@@ -18,6 +18,7 @@ from realcli_operator.reconcile.podends import AGENT_SIDE, Trouble, has_started,
 
 MAX_MESSAGE: Final = 2048
 MAX_REWARD: Final = 32
+MAX_SHARE: Final = 8
 KILLED: Final = frozenset({"AgentOutOfMemory", "AgentDiskLimit"})
 """Ends that only the operator sees (OOMKilled, the kubelet's eviction message) …"""
 SEEN_AS: Final = frozenset({"RunnerLost", "AgentCrashed"})
@@ -135,10 +136,20 @@ def carried(status: TrialStatus, message: Termination) -> TrialStatus:
         "tokens": message.tokens,
         "cost_usd": message.cost_usd,
         "working_seconds": message.working_seconds,
+        "throttled": share(message.throttled),
         "limit": message.limit,
         "node": message.node,
     }
     return status.model_copy(update={key: value for key, value in update.items() if value is not None})
+
+
+def share(text: str | None) -> str | None:
+    """A share of 0 to 1 that the status can hold; what is none is unknown."""
+    try:
+        known = text is not None and len(text) <= MAX_SHARE and 0 <= Decimal(text) <= 1
+    except InvalidOperation:
+        known = False
+    return text if known else None
 
 
 def ended_well(pod: PodView) -> bool:

@@ -123,6 +123,10 @@ class GatewayPort(Protocol):
         """What the turns cost by the sweep's prices; None without a price, or when the usage of any turn is unknown."""
 
     @property
+    def throttled(self) -> Decimal | None:
+        """Share (0 to 1) of the requests to the provider, retries counted, that were answered 429; None if none was sent."""
+
+    @property
     def mismatch(self) -> str | None:
         """Behind `model_mismatch`, for people: which id was answered, which were accepted."""
 

@@ -114,6 +114,11 @@ class Gateway:
         return self._account.cost
 
     @property
+    def throttled(self) -> Decimal | None:
+        """Share of the requests to the provider that were answered 429."""
+        return self._upstream.throttled
+
+    @property
     def mismatch(self) -> str | None:
         """The first answer of another model."""
         return self._shared.models.mismatch

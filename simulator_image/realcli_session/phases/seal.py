@@ -86,6 +86,7 @@ def termination_of(attempt: Attempt, digest: str | None) -> Termination:
         tokens=tokens_of(attempt),
         cost_usd=cost_of(attempt),
         working_seconds=f"{attempt.clock.working:.3f}",
+        throttled=throttled_of(attempt),
         limit=progress.limit,
         node=attempt.settings.node,
     )
@@ -105,6 +106,12 @@ def cost_of(attempt: Attempt) -> str | None:
     """US dollars as a decimal; None where unknown."""
     cost = None if attempt.gateway is None else attempt.gateway.cost_usd
     return None if cost is None else format(cost.normalize(), "f")
+
+
+def throttled_of(attempt: Attempt) -> str | None:
+    """Share of the requests to the provider that were answered 429, a decimal; None if none was sent."""
+    share = None if attempt.gateway is None else attempt.gateway.throttled
+    return None if share is None else f"{share:.4f}"
 
 
 async def _let_go(attempt: Attempt) -> None:

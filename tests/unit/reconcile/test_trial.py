@@ -81,6 +81,15 @@ class TestWorkEnds:
         assert plan.status.cost_usd == "0.25"
         assert [removal.name for removal in plan.delete] == ["first-00000-a1"]
 
+    @pytest.mark.parametrize(
+        ("said", "kept"),
+        [("0.2500", "0.2500"), ("0", "0"), (None, None), ("2", None), ("NaN", None), ("many", None), ("-1", None)],
+    )
+    def test_the_share_of_throttled_requests_is_kept_if_it_is_one(self, a: Any, said: str | None, kept: str | None) -> None:
+        plan = decide(a, a.facts(a.status(), a.ended(said=a.work_sealed(throttled=said))))
+        assert plan.status is not None
+        assert plan.status.throttled == kept
+
     def test_an_agent_killed_for_memory_is_named_so(self, a: Any) -> None:
         killed = a.ended(said=a.work_sealed("RunnerLost"), agent={"reason": "OOMKilled", "exit_code": 137})
         status = decide(a, a.facts(a.status(), killed)).status

@@ -142,6 +142,7 @@ async def test_what_cannot_be_closed_keeps_nothing_from_being_sealed(attempt: At
     (_, digest) = await seal(attempt)
     assert digest is not None
     assert termination_of(attempt, digest).reason == "Deadline"
+    assert termination_of(attempt, digest).throttled is None, "nothing was sent: unknown"
     told = [data.where for data in seen if isinstance(data, SessionError)]
     parts = ("simulated user", "mock hosts", "record of commands", "runner", "agent program")
     assert told == [f"closing: {part}" for part in parts]
