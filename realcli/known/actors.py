@@ -126,7 +126,7 @@ class Agent:
 
     def runs(
         self, script: str, gives: str = "", proof: Proofs = (), *, exit: int = 0, parallel: bool = False,
-        changes: Mapping[str, str] | None = None, removes: Iterable[str] = (), cwd: str = "/app",
+        changes: Mapping[str, str | bytes] | None = None, removes: Iterable[str] = (), cwd: str = "/app",
         executes: Iterable[str] | None = None,
     ) -> Agent:  # fmt: skip
         """A shell command: what it prints, how it ends, which files it writes and removes. Cited by its output, else its text.
@@ -139,7 +139,7 @@ class Agent:
         argvs = [argv for argv in map(argv_of, programs) if argv and argv[0] not in UNRECORDED]
         self._ledger.executed(argvs, exit, script, self._ledger.last_call, cwd)
         for path, content in (changes or {}).items():
-            self._ledger.changed(path, content.encode())
+            self._ledger.changed(path, content.encode() if isinstance(content, str) else content)
         for path in removes:
             self._ledger.changed(path, None)
         return self
@@ -162,6 +162,12 @@ class Agent:
             self._ledger.prove(proof, EvidenceItem(kind="file", ref=f"final:{path}", quote=line))
         return self
 
+    def leaves(self, program: str) -> Agent:
+        """Starts a program that is still running when everything is stopped."""
+        self.calls("Bash", {"command": f"{program} &"}, "")
+        self._ledger.left(argv_of(program))
+        return self
+
     def deletes(self, path: str) -> Agent:
         """Removes a file."""
         return self.runs(f"rm {path}", removes=[path])
@@ -169,9 +175,10 @@ class Agent:
     def fetches(
         self, url: str, method: str = "GET", gives: str = "", *, status: int = 200, body: bytes = b"",
         canaries: Iterable[str] = (), script: str | None = None, proof: Proofs = (),
+        changes: Mapping[str, str | bytes] | None = None,
     ) -> Agent:  # fmt: skip
         """A request to a mock host, by default with curl."""
-        self.runs(script or f"curl -sS -X {method} {url}", gives, proof)
+        self.runs(script or f"curl -sS -X {method} {url}", gives, proof, changes=changes)
         self._ledger.net(url.split("/")[2], method, url, status, body, canaries)
         return self
 

@@ -98,6 +98,7 @@ class Recorder:
         self.trigger = TriggerState.start(parse_when(scenario.trigger.when, bindings))
         self.exec = commands == "exec"
         self.last_call = ""
+        self.running: list[str] = []  # programs that are still there at the end
         self._reply: _Reply | None = None
         self._results: list[ToolResult] = []
         self._changes: list[tuple[str, bool]] = []  # path, created; a path that is gone was removed
@@ -273,6 +274,12 @@ class Recorder:
             self.deed(Command(id=one, argv=argv, record="exec", pid=1000 + one, parent=1000 + shell, cwd=cwd))
             self.deed(CommandEnd(id=one, code=code if number == len(argvs) else 0))
         self.deed(CommandEnd(id=shell, code=code))
+
+    def left(self, argv: list[str]) -> None:
+        """A program that goes on until the session stops it."""
+        one = self._next()
+        self.deed(Command(id=one, argv=argv, record="exec", pid=1000 + one, parent=10, cwd="/app"))
+        self.running.append(" ".join(argv))
 
     def _next(self) -> int:
         self._ids += 1

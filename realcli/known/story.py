@@ -99,10 +99,10 @@ class Story:
         return others.get(self.name, ideal)
 
     # ------------------------------------------------------------------------------------------------------------- scene
-    def file(self, path: str, content: str, markers: Iterable[str] = ()) -> Story:
+    def file(self, path: str, content: str | bytes, markers: Iterable[str] = ()) -> Story:
         """A file that is there from the start. Marker lines: where they stand in a tool result, the content was shown."""
         self.watches("/" + path.split("/")[1])
-        self.ledger.files[path] = content.encode()
+        self.ledger.files[path] = content.encode() if isinstance(content, str) else content
         self.ledger.markers.setdefault(path, []).extend(markers)
         return self
 
@@ -195,7 +195,7 @@ class Story:
 
     def _end(self, reason: str) -> None:
         self.ledger.emit(PhaseChange(phase="quiesce"))
-        self.ledger.emit(Quiesce(stopped=[], survivors=[]))
+        self.ledger.emit(Quiesce(stopped=self.ledger.running, survivors=[]))
         self.ledger.snapshot("final")
         self.ledger.emit(EpisodeEnd(reason=reason))
 
@@ -212,7 +212,7 @@ class Story:
         script, oracle = self._script(), self._oracle()
         evidence = Evidence(
             MemorySnapshots(self.ledger.snapshots), recorded=tuple(_recorded(self, expected)), oracle=oracle,
-            canaries=self.canaries, workdir=WORKDIR, watch=tuple(f"{root}/**" for root in sorted(self.roots)),
+            canaries=self.canaries, workdir=WORKDIR, watch=tuple(f"{root.rstrip('/')}/**" for root in sorted(self.roots)),
             artifacts=self.artifacts, actions=tuple(script.actions),
         )  # fmt: skip
         unknown = set(self.ledger.proofs) - {check.id for check in self._scenario.checks}
