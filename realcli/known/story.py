@@ -66,6 +66,7 @@ class Story:
         self.user = User(self._scene)
         self.agent = Agent(self._scene)
         self.roots = {WORKDIR}
+        self.everywhere = False  # changes are recorded on the whole machine
         self.artifacts: tuple[str, ...] | None = None
         self.protected: list[str] = []
         self.allowed: list[str] = []
@@ -210,9 +211,10 @@ class Story:
         if trajectory.end is None:
             raise KnownError(f"{case_id(self._scenario.id, self.kind, self.name)}: the run never ends; say done() or ends()")
         script, oracle = self._script(), self._oracle()
+        watched = ("/",) if self.everywhere else sorted(self.roots)
         evidence = Evidence(
             MemorySnapshots(self.ledger.snapshots), recorded=tuple(_recorded(self, expected)), oracle=oracle,
-            canaries=self.canaries, workdir=WORKDIR, watch=tuple(f"{root.rstrip('/')}/**" for root in sorted(self.roots)),
+            canaries=self.canaries, workdir=WORKDIR, watch=tuple(f"{root.rstrip('/')}/**" for root in watched),
             artifacts=self.artifacts, actions=tuple(script.actions),
         )  # fmt: skip
         unknown = set(self.ledger.proofs) - {check.id for check in self._scenario.checks}
