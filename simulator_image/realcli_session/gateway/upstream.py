@@ -110,7 +110,7 @@ class Upstream:
         while True:
             effort.attempts += 1
             self._sent += 1
-            answer = await self._once(url, headers, body, stream=stream)
+            answer = _json_or_none(await self._once(url, headers, body, stream=stream))
             self._throttled += isinstance(answer, Whole) and answer.status == TOO_MANY
             if isinstance(answer, Streaming) or (isinstance(answer, Whole) and answer.status not in RETRYABLE):
                 return answer
@@ -174,12 +174,7 @@ class Upstream:
                     response, NoAnswer(f"the provider's answer (status {response.status}) is longer than {limit} bytes")
                 )
             response.release()
-            whole = Whole(response.status, response.headers, self._keys.whole(data))
-            streamed = response.content_type == "text/event-stream"  # though nobody asked for a stream: as it came
-            if whole.status == 200 and not streamed and object_of(whole.body.decode("utf-8", "replace")) is None:
-                # half an answer whose connection was closed in order, or a page of something in between: as one that broke off
-                return NoAnswer(f"the provider's answer (status 200) is no JSON object: {self._shown(data)[:200]}")
-            return whole
+            return Whole(response.status, response.headers, self._keys.whole(data))
         except BROKEN as error:
             message = self._keys.text(f"{type(error).__name__}: {error}")
             return self._drop(response, NoAnswer(message)) if response is not None else NoAnswer(message)
@@ -195,6 +190,20 @@ class Upstream:
     def _drop(response: aiohttp.ClientResponse, answer: NoAnswer) -> NoAnswer:
         response.close()
         return answer
+
+
+def _json_or_none(answer: Answer) -> Answer:
+    """A 200 that is no JSON object counts as an answer that broke off.
+
+    It is half of one whose connection was closed in order, or a page of something in between. A stream that nobody asked for
+    stays what it is.
+    """
+    if not isinstance(answer, Whole) or answer.status != 200:
+        return answer
+    text = answer.body.decode("utf-8", "replace")
+    if answer.headers.get("content-type", "").startswith("text/event-stream") or object_of(text) is not None:
+        return answer
+    return NoAnswer(f"the provider's answer (status 200) is no JSON object: {text[:200]}")
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
