@@ -41,6 +41,11 @@ def visible(text: str) -> Markup:
     return Markup("".join([*parts, str(escape("".join(run)))]))
 
 
+def plain(text: str) -> str:
+    """The text for an attribute, which is escaped as ever: hidden characters by their code point."""
+    return "".join(_code(char) if is_hidden else char for char, is_hidden in marked(text))
+
+
 def shorten(text: str, limit: int) -> tuple[str, int]:
     """(the text, or its beginning and end, number of characters left out)."""
     if len(text) <= limit:

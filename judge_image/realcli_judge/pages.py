@@ -19,7 +19,7 @@ from realcli_judge.aligned import Column, align, pieces
 from realcli_judge.charts import charts
 from realcli_judge.collect import Collected, InstanceSeen
 from realcli_judge.details import Detail
-from realcli_judge.hostile import visible
+from realcli_judge.hostile import plain, visible
 from realcli_judge.joined import observation
 from realcli_judge.panels import DIMENSIONS
 from realcli_judge.sheets import InstanceSheet, Places, collaboration, final_words, timeline, verdict_marks
@@ -79,7 +79,7 @@ def environment() -> Environment:
         loader=PackageLoader("realcli_judge"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     found.filters |= {
-        "visible": visible, "duration": duration, "signed": Number.signed, "grouped": grouped, "pointer": pointer,
+        "visible": visible, "plain": plain, "duration": duration, "signed": Number.signed, "grouped": grouped, "pointer": pointer,
     }  # fmt: skip
     return found
 

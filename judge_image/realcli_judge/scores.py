@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from realcli.scoring.runs import Run, Tree
 from realcli.scoring.scorerow import score_row
 from realcli.scoring.tree import tree_of
 from realcli_judge import panels
-from realcli_judge.collect import Collected
+from realcli_judge.collect import Collected, Judged
 from realcli_judge.joined import run_of
 from realcli_judge.reading import flags, reading
 from realcli_judge.readings import readings, score_document
@@ -94,10 +94,14 @@ def summarise(
     found = readings(counted.document, collected, {name: one for name, one in scores.items() if name in of_configuration})
     common = {name: one for row in _rows(found.analyses, "common_scores") if isinstance(name := row[0], str) for one in [row]}
     configurations = [
-        _configuration(c, scores[c.name], own[c.name], found.intervals, common.get(c.name)) for c in lock.configurations
+        _configuration(c, scores[c.name], own[c.name], found.intervals, common.get(c.name)).model_copy(
+            update=_beside(c.name, of_configuration.get(c.name, []), judged.get(c.name, []), scores[c.name], counted.tree)
+        )
+        for c in lock.configurations
     ]
     scenarios = [s for c in lock.configurations for s in panels.scenarios(c.name, of_configuration.get(c.name, []))]
     names = [c.name for c in lock.configurations]
+    catalogue = sum(len(qs) for subs in counted.tree.values() for qs in subs.values())
     ended = Counter(trial.reason for trial in listed)
     judge = panels.judge(lock, collected, gate)
     counts = Counts(
@@ -117,10 +121,11 @@ def summarise(
         judge=judge,
         benchmark=lock.benchmark,
         repeats=lock.repeats,
+        catalogue_scenarios=catalogue,
         egress=lock.egress,
         operator_version=lock.platform.operator_version,
         deviations=lock.deviations,
-        reading=reading(configurations, sum(len(qs) for subs in counted.tree.values() for qs in subs.values()), bound),
+        reading=reading(configurations, catalogue, bound),
         flags=flags(lock, counts, configurations, listed, judge),
         counts=counts,
         configurations=configurations,
@@ -230,6 +235,23 @@ def _rate(scores: ConfigurationScores, mode: Mode, trials: Sequence[TrialSummary
         missing=sum(trial.phase == "Missing" for trial in own),
         bounds=Bounds(invalid_as_0=_sure(limits[0]), invalid_as_1=_sure(limits[1])) if limits and scores.invalid[mode] else None,
     )
+
+
+def _beside(
+    name: str, runs: Sequence[Run], trials: Sequence[Judged], scores: ConfigurationScores, tree: Tree
+) -> dict[str, object]:
+    """Beside the scores: coverage, S with what the user spoilt, R without runs whose outcome it may have changed."""
+    counted = {q for part in scores.repeats.values() for q in part.collaboration.counts}
+    spoilt = any(seen.contaminated for run in runs for seen in run.scenarios.values())
+    flagged = {(t.cell.task, t.cell.repeat) for t in trials if t.audit is not None and t.audit.outcome_flag is not None}
+    found: dict[str, object] = {"observed": len(counted)}
+    if spoilt:
+        kept = [replace(r, scenarios={q: replace(seen, contaminated=False) for q, seen in r.scenarios.items()}) for r in runs]
+        found["s_rate_uncleaned"] = number(configuration_scores(name, kept, tree).s_rate)
+    if flagged:
+        left = [run for run in runs if run.mode == "EXEC" or (run.task, run.repeat) not in flagged]
+        found["r_collab_unflagged"] = number(configuration_scores(name, left, tree).r_collab)
+    return found
 
 
 def _rows(analyses: Sequence[Analysis], id: str) -> list[list[Number | bool | int | float | str | None]]:

@@ -243,6 +243,9 @@ class ConfigurationSummary(Frozen):
     per_repeat: list[RepeatSummary] = []
     common_s_rate: Number | None = None  # S_rate on instances triggered in every configuration
     common_instances: int | None = None
+    observed: int = 0  # scenarios with an instance that counts
+    s_rate_uncleaned: Number | None = None  # contaminated instances left in; absent where there are none
+    r_collab_unflagged: Number | None = None  # without runs whose outcome the user may have changed; absent where there are none
     invalid_attempts: int
     tokens: Tokens
     spent: dict[Mode, Spent] = {}
@@ -358,6 +361,7 @@ class Summary(Frozen):
     judge: JudgeSummary
     benchmark: BenchmarkLock
     repeats: int
+    catalogue_scenarios: int  # all there are
     egress: Literal["Unenforced"]
     operator_version: str
     deviations: list[Deviation] = []

@@ -183,7 +183,7 @@ def _audit(cell: Coordinates, member: GroupMember, judge: str) -> AuditRecord:
     return AuditRecord(
         configuration=cell.configuration, task=cell.task, repeat=cell.repeat, ordinal=member.ordinal, attempt=member.attempt,
         work_seal=member.work_seal, judge=judge, checks=checks, contaminated={"wide": FAULT} if at_fault else {},
-        ask_unmatched=int(at_fault), unscripted_answers=0,
+        ask_unmatched=int(at_fault), outcome_flag=FAULT if at_fault else None, unscripted_answers=0,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from realcli.scoring.document import ScoreInput
 from realcli.scoring.intervals import interval, resample
 from realcli.scoring.ranks import pairwise, rank_stability, relation_interval
 from realcli.scoring.records import Failure, InstanceRecord
-from realcli_cli.recount.evidence import Counted, Evidence
+from realcli_cli.recount.evidence import Counted, Evidence, Seen
 from realcli_cli.recount.formulas import Scores, Tree, climb, headline, mean, pairs, passes, rate, scores
 
 Json = Any
@@ -33,6 +33,7 @@ class Recount:
         """All numbers."""
         trials, summary = self._found.trials, self._summary
         yield "/repeats", self._found.lock["repeats"]
+        yield "/catalogueScenarios", sum(len(names) for subs in self._tree.values() for names in subs.values())
         yield "/counts/trials", len(trials)
         yield "/counts/valid", sum(t.valid for t in trials)
         yield "/counts/invalid", sum(t.judged and not t.valid for t in trials)
@@ -140,6 +141,18 @@ class Recount:
             rates.append(climb(kept, self._tree, threshold=False)[0])
         yield f"{at}/commonSRate", mean(rates)
         yield f"{at}/commonInstances", n if judged else None
+        yield from self._beside(at, [t for t in judged if t.mode == "COLLAB"], repeats)
+
+    def _beside(self, at: str, runs: Sequence[Counted], repeats: Sequence[int]) -> Expected:
+        """Coverage; S with what the user spoilt; R without the runs whose outcome it may have changed."""
+        yield f"{at}/observed", len({q for t in runs if t.valid for q, seen in t.scenarios.items() if passes(seen) is not None})
+        if any(seen.contaminated for t in runs if t.valid for seen in t.scenarios.values()):
+            left_in = [_uncleaned(t) for t in runs]
+            rates = (climb([t for t in left_in if t.repeat == r], self._tree, threshold=False)[0] for r in repeats)
+            yield f"{at}/sRateUncleaned", mean(rates)
+        sound = [t for t in runs if not (t.audit and "outcomeFlag" in t.audit)]
+        if len(sound) < len(runs):
+            yield f"{at}/rCollabUnflagged", mean(rate([t for t in sound if t.repeat == r], "COLLAB") for r in repeats)
 
     def _repeat(self, at: str, repeat: int, part: Scores) -> Expected:
         yield f"{at}/repeat", repeat
@@ -313,6 +326,11 @@ def _minus(left: Fraction | None, right: Fraction | None) -> Fraction | None:
 def _only(trial: Counted, common: set[tuple[str, int, str]]) -> Counted:
     kept = {q: seen for q, seen in trial.scenarios.items() if (trial.task, trial.repeat, q) in common}
     return Counted(trial.ordinal, trial.configuration, trial.task, trial.mode, trial.repeat, trial.member, trial.reward, kept)
+
+
+def _uncleaned(trial: Counted) -> Counted:
+    seen = {q: Seen(list(one.verdicts)) for q, one in trial.scenarios.items()}
+    return Counted(trial.ordinal, trial.configuration, trial.task, trial.mode, trial.repeat, trial.member, trial.reward, seen)
 
 
 def _instances(own: Sequence[Counted]) -> dict[str, int]:

@@ -9,6 +9,9 @@ from playwright.sync_api import Browser, Page
 
 from realcli.api.termination import parse_termination
 from realcli_judge.__main__ import main
+from realcli_judge.inputs import Inputs
+from realcli_judge.reporting import write_report
+from tests.support import judged_sweep
 from tests.support.sealed_sweep import DEEDS, Deed, write_sweep
 
 HOSTILE = (
@@ -88,3 +91,27 @@ def test_hostile_text_reads_as_what_it_is(report: Path, browser: Browser) -> Non
     assert page.locator("details[open] pre").is_visible()
     assert watched.faults == []
     watched.page.close()
+
+
+def test_hostile_words_of_judge_and_audit_are_only_words(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Quotes, reasons, deviations and labels come from models: on every kind of page they are text, and nothing in them hides."""
+    for name in ("SAID", "WHY", "FAULT"):
+        monkeypatch.setattr(judged_sweep, name, HOSTILE)
+    sweep = judged_sweep.write_judged(tmp_path)
+    _, _, key = write_report(Inputs(sweep.config, sweep.store, sweep.root, sweep.lock, sweep.plan))
+    watched = Watched(browser, 390, "light")
+    paths = [p for p in sorted((tmp_path / key).rglob("*.html")) if p.parent.name != "analyses"]
+    kinds = {path.parent.name for path in paths}
+    assert kinds >= {"configurations", "tasks", "side", "trials"}
+    for path in paths:
+        page = watched.open(path)
+        assert page.title() != "owned"
+        assert page.locator("script, img, iframe, link, form, base, foreignObject").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path.name
+        assert not set(path.read_text()) & set("\x1b\u202e\u200b"), path.name
+    page = watched.open(tmp_path / key / "trials" / "00002.html")
+    assert page.locator(".quote").first.inner_text().startswith("<script>document.title='owned'</script>")
+    watched.page.close()
+    assert watched.faults == []

@@ -74,6 +74,10 @@ def test_numbers_worked_out_by_hand(summary: dict[str, Any]) -> None:
     ]  # fmt: skip
     assert [c["sRate"]["exact"] for c in (opus, sonnet)] == ["1", "1/2"]
     assert sonnet["instances"] == {"triggered": 17, "untriggered": 6, "notApplicable": 0, "unscored": 0, "contaminated": 1}
+    # sonnet's alpha 1 COLLAB (solved) is flagged: by repeat 0/1, 1/2, 2/2 are left. With its spoilt instance wide is 0 of 6.
+    assert (sonnet["rCollabUnflagged"]["exact"], sonnet["sRateUncleaned"]["exact"]) == ("1/2", "1/2")
+    assert ("rCollabUnflagged" in opus, "sRateUncleaned" in opus) == (False, False)
+    assert (opus["observed"], summary["catalogueScenarios"]) == (3, 51)
     assert [c["spent"]["COLLAB"]["usd"]["usd"] for c in (opus, sonnet)] == ["3.00", "3.00"]
     assert opus["spent"]["EXEC"]["usd"]["usd"] == "1.00"
     assert opus["spent"]["EXEC"]["of"] == 5
