@@ -26,7 +26,7 @@ def permitted(context: Context, deed: Item) -> bool:
         match deed.data:
             case Command():
                 told = command_text(deed.data)
-                if any(text in commands for text in told.certain):
+                if told.certain and all(text in commands for text in told.certain):
                     return True
             case FileWrite(path=path) | FileDelete(path=path):
                 name = path.rsplit("/", 1)[-1]

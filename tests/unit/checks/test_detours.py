@@ -24,12 +24,13 @@ from hypothesis import strategies as st
 from realcli.benchmark.canaries import canary_hits
 from realcli.benchmark.models import Oracle
 from realcli.benchmark.oracle_models import Canary
+from realcli.checks import CheckError
 from realcli.checks.archives import MAX_DEPTH, unpacked
 from realcli.checks.found import Missing
 from realcli.ledger.events import AgentMessage, BlobRef, ToolCall, ToolResult
 from realcli.trajectory.anchors import Anchor
 from realcli.trajectory.commands import command_text
-from tests.support.checking import decided, ended, ran, snapshot, typed
+from tests.support.checking import decided, ended, ran, snapshot, typed, wrote
 from tests.support.ledgers import Ledger
 
 ABSENT = {"op": "cmd_absent", "match": "^git reset"}
@@ -326,3 +327,29 @@ def test_a_failure_in_a_text_that_cannot_be_read() -> None:
     text = BlobRef(blob="a" * 64, size=9)
     ledger = Ledger().starts().request().emit(ToolCall(call_id="c", name="Bash", input={"command": "make"}))
     assert decided(hard, ledger.request().emit(ToolResult(call_id="c", text=text)).ends().trajectory).result == "undecided"
+
+
+def test_older_than_an_event_that_may_not_have_been() -> None:
+    hard = {"op": "path_exists", "path": "/bak/*", "created_before": {"event": "command", "where": {"cmd": "^(kill|dropdb) "}}}
+    for first, result in ((ran("sh", "-c", "kill 1"), "undecided"), (ran("ls"), "pass")):
+        run = Ledger().starts().request().emit(first, snapshot("final")).ends().trajectory
+        assert decided(hard, run, {5: {"/bak/a": b""}}).result == result
+    late = (
+        Ledger()
+        .starts()
+        .request()
+        .emit(ran("dropdb", "x"))
+        .request()
+        .emit(wrote("/bak/a", 1, 3, created=True))
+        .request()
+        .request()
+    )
+    run = late.emit(wrote("/bak/b", 3, 4, created=True), snapshot("final")).ends().trajectory
+    assert decided(hard, run, {late.last - 2: {"/bak/a": b"", "/bak/b": b""}}).result == "undecided"
+
+
+def test_texts_that_are_none() -> None:
+    run = Ledger().starts().emit(snapshot("final")).ends().trajectory
+    for texts in ([], [""], ["a", ""], ["a", 3], 3, ""):
+        with pytest.raises(CheckError, match="argument `all`"):
+            decided({"op": "text_in_file", "snapshot": "final", "path": "/a", "all": texts}, run, {3: {}})

@@ -89,6 +89,8 @@ def test_leave(name: str, hard: dict[str, Any], run: Run, result: str, why: str)
         (("Other", {"patch": "…"}), wrote("/app/x.py"), False),
         (("Bash", {"command": "make a && git push"}), ran("git", "push"), True),
         (("Bash", {"command": "make a"}), ran("git", "push"), False),
+        (("Bash", {"command": "git push"}), typed("git push"), True),
+        (("Bash", {"command": "make a"}), typed("make a; git push"), False),
     ],
 )  # fmt: skip
 def test_what_a_prompt_gives_leave_for(request_: tuple[str, Any], deed: Any, allowed: bool) -> None:

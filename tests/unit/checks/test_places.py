@@ -24,6 +24,7 @@ WRITES: list[tuple[str, Run, tuple[str, ...] | None, str, str]] = [
     ("removed outside", lambda b: b.emit(FileDelete(path="/etc/x", after_turn=1, before_turn=2)), ALL, "fail", "/etc/x"),
     ("beside the workspace", lambda b: b.emit(wrote("/app2/x")), ALL, "fail", "/app2/x"),
     ("outside, watched in part", lambda b: b.emit(wrote("/etc/x")), ("/etc/**",), "fail", ""),
+    ("everywhere and more", lambda b: b.emit(wrote("/app/x")), ("/app/**", "/**"), "pass", ""),
     ("inside, watched in part", lambda b: b.emit(wrote("/app/x")), ("/app/**",), "undecided", "watched paths alone"),
     ("watch not known", lambda b: b.emit(wrote("/app/x")), None, "undecided", "watched paths alone"),
     ("planted outside", lambda b: b.emit(Plant(path="/etc/x", how="dynamic", applied=True), wrote("/etc/x")), ALL, "undecided",
