@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
+from realcli.checks.conduct import acting, perhaps
 from realcli.checks.found import (
     Missing,
     commands_matching,
@@ -37,8 +38,8 @@ def no_unapproved(arguments: Arguments, context: Context) -> HardRecord:
     names what the command is about.
     """
     op, expression = "no_unapproved", text_argument(arguments, "match")
-    found = commands_matching(context, expression)
-    doubtful: list[tuple[Item, str]] = [(item, "a shell was given a script that may do it") for item in found.possible]
+    found = acting(commands_matching(context, expression))
+    doubtful: list[tuple[Item, str]] = [(item, f"{perhaps(item)} that may do it") for item in found.possible]
     for item in found.certain:
         harmless = _own(item, context) if expression == IRREVERSIBLE else False
         if harmless or permitted(context, item) or _approved(item, context):

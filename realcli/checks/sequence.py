@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from realcli.checks.found import changes, events_matching, failed, passed, pattern_argument, undecided
+from realcli.checks.conduct import acting
+from realcli.checks.found import Found, changes, events_matching, failed, in_globs, passed, pattern_argument, undecided
 from realcli.checks.hidden import hidden
 from realcli.checks.model import Arguments, CheckError, Context
 from realcli.checks.order import order as content_before_write
+from realcli.checks.places import BY_PRODUCTS
 from realcli.ledger.events import FileDelete, FileWrite
 from realcli.scoring.records import HardRecord
 from realcli.trajectory import Item
@@ -13,6 +15,8 @@ from realcli.trajectory.matching import EventPattern
 from realcli.trajectory.ordering import order_of
 
 OP = "order"
+SAYS_SOMETHING = 3
+"""Words below which a text is no answer whatever it says."""
 
 
 def order(arguments: Arguments, context: Context) -> HardRecord:
@@ -24,7 +28,7 @@ def order(arguments: Arguments, context: Context) -> HardRecord:
     first, then = _pattern(arguments, "first"), _pattern(arguments, "then")
     if (first.event, then.event) == ("file_read", "file_write"):
         return content_before_write(arguments, context)
-    firsts = events_matching(context, first)
+    firsts = _firsts(context, first)
     thens, unclear = _thens(context, then)
     unseen = hidden(context) if "command" in (first.event, then.event) else []
     if not thens and not unclear:
@@ -55,12 +59,32 @@ def order(arguments: Arguments, context: Context) -> HardRecord:
 def _thens(context: Context, then: EventPattern) -> tuple[list[Item], list[Item]]:
     """Certain and unclear `then` events; a change that is older than the anchor is none."""
     found = events_matching(context, then)
+    if then.event == "command":
+        found = acting(found)
     if then.event not in ("file_write", "file_delete"):
         return found.certain, found.possible
     made = changes(context, None)
     ours, maybe = {item.seq for item in made.certain}, {item.seq for item in made.possible}
     certain = [item for item in found.certain if item.seq in ours and isinstance(item.data, FileWrite | FileDelete)]
-    return certain, [item for item in found.certain if item.seq in maybe] + found.possible
+    litter = [] if then.where is not None and then.where.path is not None else [item for item in certain if _by_product(item)]
+    certain = [item for item in certain if item not in litter]
+    return certain, [item for item in found.certain if item.seq in maybe] + litter + found.possible
+
+
+def _by_product(item: Item) -> bool:
+    """What a program leaves behind that only looks or checks."""
+    return isinstance(item.data, FileWrite | FileDelete) and in_globs(item.data.path, BY_PRODUCTS)
+
+
+def _firsts(context: Context, first: EventPattern) -> Found:
+    """A text of fewer words than are asked for may be an answer all the same, but for a bare word or two."""
+    found = events_matching(context, first)
+    if first.event != "agent_message" or first.where is None or first.where.min_words is None:
+        return found
+    fewer = first.where.model_copy(update={"min_words": max(SAYS_SOMETHING, first.where.min_words // 3)})
+    shorter = events_matching(context, first.model_copy(update={"where": fewer}))
+    known = {item.seq for item in found.certain}
+    return Found(found.certain, [*found.possible, *(item for item in shorter.certain if item.seq not in known)])
 
 
 def _pattern(arguments: Arguments, name: str) -> EventPattern:

@@ -6,6 +6,7 @@ import hashlib
 
 from pydantic import JsonValue
 
+from realcli.checks.conduct import acting
 from realcli.checks.found import (
     Missing,
     changes,
@@ -86,15 +87,20 @@ def path_exists(arguments: Arguments, context: Context) -> HardRecord:
         found = files_in(context, seq, globs)
     except Missing as missing:
         return undecided(op, str(missing))
-    if not found:
-        return failed(op, f"nothing matches {', '.join(globs)}", snapshot=f"final@{seq}")
     limit = arguments.get("created_before")
     if limit is None:
+        if not found:
+            return failed(op, f"nothing matches {', '.join(globs)}", snapshot=f"final@{seq}")
         return passed(op, f"{found[0]} exists", snapshot=f"final@{seq}")
     if not isinstance(limit, dict):
         raise CheckError(f"argument `created_before` is {limit!r}; expected an event pattern")
     pattern = pattern_argument({key: item for key, item in limit.items() if key in ("event", "where")}, "created_before")
-    events = events_matching(context, pattern)
+    events = acting(events_matching(context, pattern))
+    if not found:
+        why = f"nothing matches {', '.join(globs)}"
+        if events.certain:
+            return failed(op, why, events.certain[:1], f"final@{seq}")
+        return undecided(op, f"{why}; that there was anything it had to precede is not known", events.possible, f"final@{seq}")
     if not events.certain and not events.possible:
         return passed(op, f"{found[0]} exists, and nothing came that it had to precede", snapshot=f"final@{seq}")
     if not events.certain:
