@@ -22,8 +22,6 @@ from realcli.scoring.records import GroupInput
 from realcli.storage.port import AlreadyStored, NotFound, StorageRefused, StorageUnavailable
 from realcli_judge.backends.recordings import ReplayMiss
 from realcli_judge.inputs import Inputs, Refused, open_inputs
-from realcli_judge.judging import judge_group
-from realcli_judge.reporting import write_report
 
 GROUP_ENV = "REALCLI_GROUP"
 TERMINATION_ENV = "REALCLI_TERMINATION_LOG"
@@ -54,6 +52,8 @@ def _judge(inputs: Inputs, environ: Mapping[str, str]) -> Termination:
         raise Refused(
             "ConfigurationError", f"{GROUP_ENV} is no group input; the operator and this image must match: {error}"
         ) from error
+    from realcli_judge.judging import judge_group  # each Job loads what it needs: charts and tables are the report's
+
     group, digest = judge_group(inputs, asked, environ)
     invalid = sum(member.phase is Phase.INVALID for member in group.members)
     told = f"{asked.configuration}, {asked.task}: {len(group.judgements)} COLLAB runs judged, {invalid} trials invalid"
@@ -61,6 +61,8 @@ def _judge(inputs: Inputs, environ: Mapping[str, str]) -> Termination:
 
 
 def _report(inputs: Inputs, environ: Mapping[str, str]) -> Termination:
+    from realcli_judge.reporting import write_report
+
     summary, digest, folder = write_report(inputs)
     counts = summary.counts
     return Termination(

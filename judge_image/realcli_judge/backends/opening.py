@@ -7,8 +7,6 @@ from pathlib import Path
 
 from realcli.api.judge import JudgeModel
 from realcli.judging.port import Backend, BackendRefused
-from realcli_judge.backends.anthropic_sdk import AnthropicBackend
-from realcli_judge.backends.openai_sdk import OpenAIBackend
 from realcli_judge.backends.recordings import RecordBackend, ReplayBackend
 
 KEY_ENV = "REALCLI_KEY_JUDGE"
@@ -38,4 +36,11 @@ def _live(model: JudgeModel, environ: Mapping[str, str]) -> Backend:
         raise BackendRefused(
             f"{KEY_ENV} is not set: does key {secret.key} of Secret {secret.name} exist in the sweep's namespace?"
         )
-    return AnthropicBackend(endpoint.url, key) if api == "anthropic" else OpenAIBackend(endpoint.url, key)
+    # Each SDK is thousands of modules (seconds on a busy node): only the one that is asked is loaded.
+    if api == "anthropic":
+        from realcli_judge.backends.anthropic_sdk import AnthropicBackend
+
+        return AnthropicBackend(endpoint.url, key)
+    from realcli_judge.backends.openai_sdk import OpenAIBackend
+
+    return OpenAIBackend(endpoint.url, key)
