@@ -115,7 +115,7 @@ def shown(value: object) -> str:
         return f"the truth value {str(value).lower()}"
     if isinstance(value, dict):
         return f"a mapping of {len(value)}"
-    if isinstance(value, list) and len(value) > 4:
-        return f"a list of {len(value)}"
+    if isinstance(value, list) and (len(value) > 4 or any(isinstance(item, list | dict) for item in value)):
+        return f"a list of {len(value)}"  # never written out: aliases of aliases have no end
     text = "null" if value is None else str(value) if isinstance(value, Decimal) else repr(value)
     return text if len(text) <= 60 else text[:57] + "…"

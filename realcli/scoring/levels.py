@@ -78,7 +78,7 @@ class Profile:
     sub_dimensions: Mapping[str, Fraction]
     dimensions: Mapping[str, Fraction]
     s: Fraction | None
-    missing: tuple[str, ...]  # sub-dimensions of the tree without a defined instance
+    missing: tuple[str, ...]  # sub-dimensions of the tree without a defined instance; dimensions without a sub-dimension
 
 
 def profile(counts: Mapping[str, Counts], tree: Tree, *, threshold: Fraction | None = THRESHOLD) -> Profile:
@@ -95,6 +95,8 @@ def profile(counts: Mapping[str, Counts], tree: Tree, *, threshold: Fraction | N
             else:
                 subs[name] = value
                 values.append(value)
+        if not children:
+            missing.append(dimension)
         score = mean(values)
         if score is not None:
             dimensions[dimension] = score

@@ -82,13 +82,13 @@ def _tree(value: object) -> Tree:
     sub_at: dict[str, str] = {}
     for dimension, subs in _named(value, "tree", "at least one dimension"):
         found: dict[str, tuple[str, ...]] = {}
-        for sub, scenarios in _named(subs, f"tree.{dimension}", "at least one sub-dimension"):
+        for sub, scenarios in _named(subs, f"tree.{dimension}", None):
             where = f"tree.{dimension}.{sub}"
             if sub in sub_at:
                 raise ScoreInputError(f"{where} stands also in {sub_at[sub]}; expected every sub-dimension once: rename one")
             sub_at[sub] = f"tree.{dimension}"
-            if not isinstance(scenarios, list) or not scenarios:
-                raise _wrong(where, "a list of at least one scenario", scenarios)
+            if not isinstance(scenarios, list):
+                raise _wrong(where, "a list of scenarios", scenarios)
             for at, scenario in enumerate(scenarios):
                 name = _text(scenario, f"{where}[{at}]")
                 if name in scenario_at:
@@ -96,6 +96,8 @@ def _tree(value: object) -> Tree:
                 scenario_at[name] = where
             found[sub] = tuple(scenarios)
         tree[dimension] = found
+    if not scenario_at:
+        raise ScoreInputError("tree: expected at least one scenario in it, found none")
     return tree
 
 
@@ -212,6 +214,8 @@ def _named(value: object, where: str, least: str | None) -> Iterator[tuple[str, 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise _wrong(where, "a text that is not empty (in YAML, quote names that look like numbers or yes and no)", value)
+    if any("\ud800" <= character <= "\udfff" for character in value):  # half a character: cannot be printed
+        raise _wrong(where, "a text of Unicode characters", value)
     return value
 
 

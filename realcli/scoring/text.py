@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Hashable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -19,8 +21,34 @@ def parse(text: str | bytes, name: str) -> object:
         except UnicodeDecodeError as error:
             raise ScoreInputError(f"not UTF-8 (byte {error.start}); expected a JSON or YAML document") from error
     lower = name.lower()
-    if lower.endswith(".json") or (not lower.endswith((".yaml", ".yml")) and text.lstrip().startswith("{")):
+    if lower.endswith(".json"):
         return _json(text)
+    if not lower.endswith((".yaml", ".yml")) and text.lstrip().startswith("{"):
+        return _json_or_flow(text)
+    return _yaml(text)
+
+
+def _json_or_flow(text: str) -> object:
+    """A text in braces of which nobody says what it is: JSON, or YAML in flow style."""
+    try:
+        return _json(text)
+    except ScoreInputError as error:
+        if not isinstance(error.__cause__, json.JSONDecodeError):
+            raise
+        no_json = error
+    try:
+        return _yaml(text)
+    except ScoreInputError as error:
+        if not isinstance(error.__cause__, yaml.YAMLError):
+            raise
+        raise ScoreInputError(f"neither JSON ({_why(no_json)}) nor YAML ({_why(error)})") from error
+
+
+def _why(error: ScoreInputError) -> str:
+    return str(error).split(": ", 1)[-1]
+
+
+def _yaml(text: str) -> object:
     try:
         return yaml.load(text, _LOADER)
     except ScoreInputError:
@@ -71,7 +99,7 @@ def _yaml_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[objec
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         key = loader.construct_object(key_node, deep=True)
-        if isinstance(key, list | dict):
+        if not isinstance(key, Hashable):
             raise ScoreInputError(f"line {line}: a key that is no text")
         if key in found:
             raise ScoreInputError(f"line {line}: key {shown(key)} stands twice in one mapping; expected every key once")
@@ -90,7 +118,19 @@ def _yaml_float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Decimal:
         raise ScoreInputError(f"line {line}: {shown(text)} is no number this reads") from error
 
 
+def _yaml_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    """YAML 1.1 reads 010 as 8 and 1:30 as 90."""
+    text = str(loader.construct_scalar(node))
+    if not _DECIMAL.fullmatch(text):
+        raise ScoreInputError(
+            f"line {node.start_mark.line + 1}: {shown(text)} is no decimal integer; write it as one, or quote a name"
+        )
+    return int(text)
+
+
+_DECIMAL = re.compile(r"[+-]?(?:0|[1-9][0-9]*)", re.ASCII)
 _LOADER: Any = type("ScoreLoader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
 """libyaml's where it is there: ten times as fast on the runs of a sweep."""
 _LOADER.add_constructor("tag:yaml.org,2002:map", _yaml_mapping)
 _LOADER.add_constructor("tag:yaml.org,2002:float", _yaml_float)
+_LOADER.add_constructor("tag:yaml.org,2002:int", _yaml_int)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realcli.scoring.document import ScoreInputError, score_input
+from realcli.scoring.intervals import intervals_output
 from realcli.scoring.levels import THRESHOLD
 from realcli.scoring.loading import load_score_input, read_score_input
 from realcli.scoring.output import score_output
@@ -144,8 +145,9 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("threshold", [True, 4], r"threshold\[0\]: expected an integer, found the truth value true"),
         ("threshold", 0.75, "threshold: expected"),
         ("tree", {}, "tree: expected a mapping with at least one dimension"),
-        ("tree", {"U": {}}, r"tree\.U: expected a mapping with at least one sub-dimension"),
-        ("tree", {"U": {"u": []}}, r"tree\.U\.u: expected a list of at least one scenario, found \[\]"),
+        ("tree", {"U": []}, r"tree\.U: expected a mapping, found \[\]"),
+        ("tree", {"U": {}}, r"tree: expected at least one scenario in it, found none"),
+        ("tree", {"U": {"u": []}}, r"tree: expected at least one scenario in it, found none"),
         ("tree", {"U": {"u": "q"}}, r"tree\.U\.u: expected a list"),
         ("tree", {"U": {"u": ["q", "q"]}}, r"tree\.U\.u\[1\]: scenario q stands also in tree\.U\.u"),
         ("tree", {"U": {"u": ["q"]}, "S": {"u": ["p"]}}, r"tree\.S\.u stands also in tree\.U"),
@@ -212,6 +214,13 @@ def test_what_is_refused(path: str, value: Any, message: str) -> None:
         ("a.yaml", "runs: 2024-13-45\ntree: {}\n", "no YAML this reads: month must be in"),
         ("a.yaml", "a: &a [*a]\n", "no YAML"),
         ("a.yaml", "- 1\n", "the document: expected a mapping"),
+        (
+            "a.json",
+            '{"tree": {"U": {"\\ud800": ["q"]}}, "runs": []}',
+            r"tree\.U: expected a text of Unicode characters, found '\\ud800'",
+        ),
+        ("a.yaml", "? !!set {a, b}\n: 2\n", "line 1: a key that is no text"),
+        ("a", "{runs: [}", "a: neither JSON .Expecting .*line 1, column 2. nor YAML .while parsing"),
         ("a.yml", "tree: {no: {u: [q]}}\nruns: []\n", "tree: expected a text that is not empty .in YAML, quote"),
     ],
 )
@@ -251,6 +260,42 @@ def test_a_number_without_end_is_refused() -> None:
             load_score_input(json.dumps(SMALL).replace('"reward": 1', f'"reward": {written}'), "x.json")
     with pytest.raises(ScoreInputError, match=r"runs\[0\]\.reward: expected a finite number"):
         load_score_input(YAML_RUN % ".nan", "x.yaml")
+
+
+@pytest.mark.parametrize("repeat", ["010", "1:30", "0x1", "0b1", "1_0"])
+def test_an_integer_of_another_base_is_refused(repeat: str) -> None:
+    """YAML reads 010 as 8 and 1:30 as 90: nobody who writes a repeat means that."""
+    with pytest.raises(ScoreInputError, match=rf"x\.yaml: line 4: '{repeat}' is no decimal integer"):
+        load_score_input((YAML_RUN % "1").replace("repeat: 1", f"repeat: {repeat}"), "x.yaml")
+    assert load_score_input((YAML_RUN % "-0").replace("repeat: 1", "repeat: 10"), "x.yaml").runs[0].repeat == 10
+
+
+def test_yaml_in_flow_style_needs_no_ending() -> None:
+    text = "{tree: {U: {u: [q]}}, runs: []}"
+    assert load_score_input(text, "standard input").tree == {"U": {"u": ("q",)}}
+    with pytest.raises(ScoreInputError, match=r"x\.json: no JSON"):
+        load_score_input(text, "x.json")
+
+
+def test_an_error_stays_short_whatever_it_found() -> None:
+    """Lists of aliases of lists: 30 lines of YAML that would be 4^30 words if they were written out."""
+    nested = "&n0 [x, x, x, x]"
+    for at in range(1, 30):
+        nested = f"&n{at} [{nested}, *n{at - 1}, *n{at - 1}, *n{at - 1}]"
+    with pytest.raises(ScoreInputError, match=r"runs\[0\]\.reward: expected a number or null, found a list of 4$"):
+        load_score_input(YAML_RUN % nested, "x.yaml")
+
+
+@pytest.mark.parametrize("tree", [{"U": {"u": ["q"], "v": []}}, {"U": {"u": ["q"]}, "S": {}}])
+def test_an_empty_branch_leaves_its_mean_and_makes_it_partial(tree: Any) -> None:
+    """As one without an instance (measuring.md 4.2, 4): the rest has its weight."""
+    runs = [*SMALL["runs"], {**SMALL["runs"][0], "mode": "EXEC", "scenarios": {}}]
+    whole, got = scored({"tree": {"U": {"u": ["q"]}}, "runs": runs}), scored({"tree": tree, "runs": runs})
+    assert (exact(whole["S"]), whole["partial"], exact(got["S"]), got["partial"]) == ("1", False, "1", True)
+    assert got["dimensions"] == {name: whole["dimensions"].get(name) for name in tree}
+    assert got["subdimensions"] == {name: whole["subdimensions"].get(name) for subs in tree.values() for name in subs}
+    document = load_score_input(json.dumps({"tree": tree, "runs": runs}), "x.json")
+    assert intervals_output(document, count=20)["configurations"]["c"]["scores"]["S"] == {"low": 1.0, "high": 1.0}
 
 
 @pytest.mark.parametrize("verdict", ["true", "yes", "True", "off"])
