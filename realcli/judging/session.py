@@ -7,6 +7,7 @@ answered by a model, a recording or an emulated judge, and the whole conversatio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
@@ -164,12 +165,13 @@ def step(state: State[T], reply: JudgeReply) -> Ask[T] | Done[T]:
     """What follows from a reply."""
     if reply.stop == "refusal":
         return give_up(state, "the judge refused to answer")
-    state = replace(state, messages=(*state.messages, _answered(reply.message)), rounds=state.rounds + 1)
+    said = _answered(state, reply.message)
+    state = replace(state, messages=(*state.messages, said), rounds=state.rounds + 1)
     key = state_key(state)
     returns: list[ToolReturn] = []
     before = state
-    for use in reply.message.uses:
-        state, returned = _used(state, use, key)
+    for use in said.uses:
+        state, returned = _used(state, use, key, before.seen)
         returns.append(returned)
         state = replace(state, pending=state.pending + text_tokens(returned.text) + 10)
     moved = any(not returned.is_error for returned in returns) or (state.taken, state.tries) != (before.taken, before.tries)
@@ -206,16 +208,31 @@ def _done(state: State[T]) -> Done[T]:
     return Done(state.taken, state.refused)
 
 
-def _answered(message: Message) -> Message:
-    """The judge's message as it goes back to it."""
-    return Message(role="assistant", text=message.text, uses=message.uses)
+def _answered(state: State[T], message: Message) -> Message:
+    """The judge's message as it goes back to it, in a form that every endpoint takes.
+
+    Of ids that are missing or stand there twice, and of names that no tool can have, providers say that the request is wrong: one
+    odd reply would keep a whole group from being judged.
+    """
+    taken = {use.id for said in state.messages for use in said.uses}
+    uses: list[ToolUse] = []
+    for number, use in enumerate(message.uses, 1):
+        id = use.id if _ID.fullmatch(use.id) and use.id not in taken else f"use_{state.rounds + 1}_{number}"
+        while id in taken:
+            id += "_"
+        taken.add(id)
+        uses.append(use.model_copy(update={"id": id, "name": use.name if _ID.fullmatch(use.name) else "unknown"}))
+    return Message(role="assistant", text=message.text, uses=uses)
+
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 # -- tools
 
 
-def _used(state: State[T], use: ToolUse, key: str) -> tuple[State[T], ToolReturn]:
-    """The state after one use of a tool, and what it gives back."""
+def _used(state: State[T], use: ToolUse, key: str, shown: Seen) -> tuple[State[T], ToolReturn]:
+    """The state after one use of a tool, and what it gives back. `shown`: what the judge had before it when it wrote."""
     try:
         match use.name:
             case "read_turns":
@@ -225,7 +242,7 @@ def _used(state: State[T], use: ToolUse, key: str) -> tuple[State[T], ToolReturn
             case "read_state_file":
                 return state, _fitting(state, use, _file(state, ReadStateFile.model_validate(use.input)))
             case name if name == state.form.tool.name:
-                return _answers(state, use, key)
+                return _answers(state, use, key, shown)
             case name:
                 known = ", ".join((READ_TURNS, SEARCH, READ_STATE_FILE, state.form.tool.name))
                 return state, _error(use, f"there is no tool {name}; there are {known}")
@@ -277,8 +294,9 @@ def _file(state: State[T], asked: ReadStateFile) -> str:
     return state.reading.fenced(told, part)
 
 
-def _answers(state: State[T], use: ToolUse, key: str) -> tuple[State[T], ToolReturn]:
-    outcome = state.form.judge(use.input, state.seen)
+def _answers(state: State[T], use: ToolUse, key: str, shown: Seen) -> tuple[State[T], ToolReturn]:
+    """A page that was asked for in the same reply was not before the judge when it answered."""
+    outcome = state.form.judge(use.input, shown)
     if outcome.malformed is not None:
         return state, _error(use, outcome.malformed)
     still = set(state.open)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -217,6 +218,32 @@ def test_what_was_not_shown_has_to_be_read_before_it_is_absent() -> None:
     now = play(now, reply(use("read_turns", "r", item="1.3", offset=24_000)))
     now = play(now, reply(answers("p1", absent)))
     assert "accepted: p1/plan-given" in returned(now).splitlines()
+
+
+def test_a_page_asked_for_in_the_same_reply_was_not_read_before_the_answer() -> None:
+    run = run_of(ledger(first="y" * 60_000 + PLAN))
+    absent = answers("p1", answer("p1/plan-given", "0", absence("resp1", 1)), id="a")
+    now = play(begin(run), reply(use("read_turns", "r", item="1.3", offset=24_000), absent))
+    assert "you were not shown all of exchange 1" in returned(now)
+    assert isinstance(now, Ask)
+    assert "p1/plan-given" in now.request.about
+    now = play(now, reply(answers("p1", answer("p1/plan-given", "0", absence("resp1", 1)), id="b")))
+    assert "accepted: p1/plan-given" in returned(now).splitlines()
+
+
+@pytest.mark.parametrize("ids", [("a", "a"), ("", ""), ("functions.search:0", "b c"), ("x" * 65, "\u00e4")], ids=repr)
+def test_every_message_that_goes_back_is_one_that_an_endpoint_takes(run: Run, ids: tuple[str, str]) -> None:
+    now: Session = begin(run)
+    for _ in range(3):
+        odd = [use("search", ids[0], text="tests"), use("read turns!", ids[1], first=1)]
+        now = play(now, reply(*odd))
+    assert isinstance(now, Ask)
+    said = [use for message in now.request.messages for use in message.uses]
+    back = [one.id for message in now.request.messages for one in message.returns]
+    assert len({use.id for use in said}) == len(said) == 6
+    assert [use.id for use in said] == back
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text) for use in said for text in (use.id, use.name))
+    assert "there is no tool unknown" in returned(now)
 
 
 def test_a_full_context_is_said_and_ends() -> None:
