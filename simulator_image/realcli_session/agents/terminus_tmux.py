@@ -8,6 +8,7 @@ stop the server, or leave its shell, and then the terminal is lost.
 from __future__ import annotations
 
 import asyncio
+import math
 import shlex
 import signal
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
@@ -149,16 +150,28 @@ class Tmux:
         return True
 
     async def end(self, grace: float) -> None:
-        """End the server and what belongs to its session."""
+        """End the server and the shell it opened, and wait for both: what still runs then is the agent's own doing."""
         if self.server is None:
             return
+        shell: ProcInfo | None = None
         try:
             async with asyncio.timeout(grace):
+                pid = await self._shell()
+                shell = next((process for process in await self._runner.procs() if process.pid == pid), None)
                 await self._client("kill-server")
                 await self.server.wait()
         except (TimeoutError, TerminalLost):
             await self.server.signal(signal.SIGKILL, to="session")
             await self.server.wait()
+        if shell is not None:
+            await self._shell_gone(shell, grace)
+
+    async def _shell_gone(self, shell: ProcInfo, grace: float) -> None:
+        """It gets SIGHUP with its terminal; one that takes longer than `grace`, or ignores it, is left to quiesce."""
+        for _ in range(math.ceil(grace / _STEP)):
+            if not any((p.pid, p.start_ticks) == (shell.pid, shell.start_ticks) for p in await self._runner.procs()):
+                return
+            await asyncio.sleep(_STEP)
 
     # ---------------------------------------------------------------------------------------------------------------- inside
     def _program(self) -> list[str]:

@@ -310,6 +310,16 @@ async def test_stop_while_it_works(stand: StartStand) -> None:
     assert not any(isinstance(event, Yield) for event in run.passed)
 
 
+async def test_its_own_shell_is_gone_when_it_has_stopped(stand: StartStand) -> None:
+    """Else quiesce would sometimes find it: a shell takes its time to end with its terminal."""
+    run = await stand(reply("trap 'sleep 1; exit' HUP\n"), DONE, DONE)
+    await run.adapter.send("Work.")
+    await run.next(Yield)
+    assert any("bash" in line for line in await run.commands())
+    await run.adapter.stop()
+    assert not [line for line in await run.commands() if "bash" in line or "tmux" in line]
+
+
 async def test_rough_output(stand: StartStand) -> None:
     run = await stand(
         reply(r"printf 'a\xff\xfeb \xc3\xa9 \xe2\x82\xac \033[31mred\033[0m\n'" + "\n"),
