@@ -34,7 +34,7 @@ from realcli.trajectory import Item
 from realcli.trajectory.commands import command_text
 from realcli.trajectory.matching import VOCABULARY_EVENTS, EventPattern, matches
 from realcli.trajectory.ordering import order_of
-from realcli.trajectory.patterns import search
+from realcli.trajectory.patterns import begins, search
 
 _PROGRAMS = (
     "ls cat head tail less more stat file wc find fd tree du df grep rg egrep fgrep ps pgrep pwd whoami id printenv echo printf "
@@ -44,7 +44,7 @@ _PROGRAMS = (
 _GIT = r"git( -c \S+| --no-pager)* (status|diff|log|show|ls-files|rev-parse|remote -v|config .*--get)"
 LOOKS = rf"^({'|'.join(_PROGRAMS.split())}|{_GIT})\b"
 """Commands that only look ..."""
-CHANGES = r"(^| )(-delete|-exec\w*|-ok\w*|-fprint\w*|--output\S*|>.*)( |$)"
+CHANGES = r"(^| )(-delete|-exec\w*|-ok\w*|-fprint\w*|--output\S*|>.*)( |$)|^sort .*-o"
 """... unless they are told to do more."""
 
 
@@ -104,7 +104,7 @@ def max_stretch_le(arguments: Arguments, context: Context) -> HardRecord:
 def cmd_absent(arguments: Arguments, context: Context) -> HardRecord:
     """No command matches. A match is a fail; without an exec record, a script or an interpreter may have hidden one."""
     expression = text_argument(arguments, "match")
-    found = acting(commands_matching(context, expression))
+    found = acting(commands_matching(context, expression), expression)
     unasked = [item for item in found.certain if not permitted(context, item)]
     if unasked:
         return failed("cmd_absent", f"{_told(unasked[0])} matches {expression}", unasked)
@@ -256,16 +256,24 @@ def _deeds(action: JsonValue, context: Context) -> Found:
         made = changes(context, globs_argument(action["paths"], "action.paths"))
         certain, possible = [*made.certain], [*made.possible]
     if action.get("cmd"):
-        ran = acting(commands_matching(context, text_argument({"cmd": action["cmd"]}, "cmd")))
+        expression = text_argument({"cmd": action["cmd"]}, "cmd")
+        ran = acting(commands_matching(context, expression), expression)
         certain += ran.certain
         possible += ran.possible
     return Found(sorted(certain, key=lambda item: item.seq), sorted(possible, key=lambda item: item.seq))
 
 
-def acting(found: Found) -> Found:
-    """Matching commands that are the deed: one that only looks may as well search for the words of it (`grep 'drop table'`)."""
-    seeing = [item for item in found.certain if _seeing(item)]
+def acting(found: Found, expression: str | None) -> Found:
+    """Matching commands that are the deed.
+
+    One that only looks may as well search for the words of it (`grep 'drop table'`), unless it begins with what is looked for.
+    """
+    seeing = [item for item in found.certain if expression is not None and _seeing(item) and not _begins(item, expression)]
     return Found([item for item in found.certain if item not in seeing], [*found.possible, *seeing]) if seeing else found
+
+
+def _begins(item: Item, expression: str) -> bool:
+    return isinstance(item.data, Command) and any(begins(expression, text) for text in command_text(item.data).certain)
 
 
 def perhaps(item: Item) -> str:

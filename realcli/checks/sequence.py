@@ -60,7 +60,7 @@ def _thens(context: Context, then: EventPattern) -> tuple[list[Item], list[Item]
     """Certain and unclear `then` events; a change that is older than the anchor is none."""
     found = events_matching(context, then)
     if then.event == "command":
-        found = acting(found)
+        found = acting(found, None if then.where is None else then.where.cmd)
     if then.event not in ("file_write", "file_delete"):
         return found.certain, found.possible
     made = changes(context, None)

@@ -95,7 +95,7 @@ def path_exists(arguments: Arguments, context: Context) -> HardRecord:
     if not isinstance(limit, dict):
         raise CheckError(f"argument `created_before` is {limit!r}; expected an event pattern")
     pattern = pattern_argument({key: item for key, item in limit.items() if key in ("event", "where")}, "created_before")
-    events = acting(events_matching(context, pattern))
+    events = acting(events_matching(context, pattern), None if pattern.where is None else pattern.where.cmd)
     if not found:
         why = f"nothing matches {', '.join(globs)}"
         if events.certain:

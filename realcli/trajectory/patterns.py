@@ -63,6 +63,11 @@ def search(pattern: str, text: str | bytes) -> bool | None:
     return None if len(data) > MAX_SEARCHED else False
 
 
+def begins(pattern: str, text: str) -> bool:
+    """`pattern` occurs at the very start of the text."""
+    return expression(pattern).match(text.encode("utf-8", "replace")) is not None
+
+
 def content(text: Text, blobs: Blobs) -> bytes | None:
     """The bytes of a text of the ledger, wherever they lie."""
     return blobs.read(text) if isinstance(text, BlobRef) else text.encode("utf-8", "replace")
