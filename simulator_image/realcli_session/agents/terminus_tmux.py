@@ -156,8 +156,7 @@ class Tmux:
         shell: ProcInfo | None = None
         try:
             async with asyncio.timeout(grace):
-                pid = await self._shell()
-                shell = next((process for process in await self._runner.procs() if process.pid == pid), None)
+                shell = await self._own_shell()
                 await self._client("kill-server")
                 await self.server.wait()
         except (TimeoutError, TerminalLost):
@@ -165,6 +164,14 @@ class Tmux:
             await self.server.wait()
         if shell is not None:
             await self._shell_gone(shell, grace)
+
+    async def _own_shell(self) -> ProcInfo | None:
+        """None: it has ended, and the server is about to."""
+        try:
+            pid = await self._shell()
+        except TerminalLost:
+            return None
+        return next((process for process in await self._runner.procs() if process.pid == pid), None)
 
     async def _shell_gone(self, shell: ProcInfo, grace: float) -> None:
         """It gets SIGHUP with its terminal; one that takes longer than `grace`, or ignores it, is left to quiesce."""

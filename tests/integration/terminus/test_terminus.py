@@ -312,7 +312,7 @@ async def test_stop_while_it_works(stand: StartStand) -> None:
 
 async def test_its_own_shell_is_gone_when_it_has_stopped(stand: StartStand) -> None:
     """Else quiesce would sometimes find it: a shell takes its time to end with its terminal."""
-    run = await stand(reply("trap 'sleep 1; exit' HUP\n"), DONE, DONE)
+    run = await stand(reply("trap exit HUP; (trap '' HUP; sleep 2)\n"), DONE, DONE)
     await run.adapter.send("Work.")
     await run.next(Yield)
     assert any("bash" in line for line in await run.commands())
