@@ -67,6 +67,8 @@ def _text(found: list[Comparison], answers: list[tuple[Comparison, Gate, float]]
     for one in found:
         title = one.a if one.a == one.b else f"{one.a} -> {one.b}"
         lines += ["", f"{title}: {len(one.tasks)} tasks on both sides{_left_out(one)}; headline {_headline(one)}"]
+        if one.one_sided:
+            lines.append(f"  {len(one.one_sided)} runs of these tasks are valid on one side alone: left out on both")
         lines.append(f"  {'':10}{'A':>8}{'B':>8}{'B - A':>9}   {'95 %':^18}  smallest drop found")
         lines += [_row(change) for change in one.changes.values()]
         for _, gate, probability in (answer for answer in answers if answer[0] is one):
@@ -116,6 +118,7 @@ def _json(found: list[Comparison], answers: list[tuple[Comparison, Gate, float]]
                 "tasks": list(one.tasks),
                 "onlyA": list(one.only_a),
                 "onlyB": list(one.only_b),
+                "oneSided": [{"task": task, "mode": mode, "repeat": repeat or None} for task, mode, repeat in one.one_sided],
                 "headlines": list(one.headlines),
                 "changes": {name: _change(change) for name, change in one.changes.items()},
                 "gates": [

@@ -12,16 +12,22 @@ from statistics import NormalDist
 
 import numpy as np
 
+from realcli.api.sweep import Mode
 from realcli.scoring.aggregate import ConfigurationScores, configuration_scores
 from realcli.scoring.cubes import Branches, Cube, Floats, draws
 from realcli.scoring.document import ScoreInput
 from realcli.scoring.gates import MEASURES, Gate, GateError
 from realcli.scoring.intervals import DRAWS, LEVEL, Interval, interval, weights
+from realcli.scoring.runs import Run
 
 POWER = 0.8
 """The smallest detectable drop is one that is found with this probability."""
 COLLABORATION = frozenset(("dS", "dS_rate", "dJ", "dJ_rate"))
 """What rests on the judge and on the tree of scenarios."""
+
+
+Cell = tuple[str, Mode, int]
+"""(task, mode, repeat); repeat 0 stands for all of a task."""
 
 
 class CompareError(ValueError):
@@ -74,11 +80,12 @@ class Comparison:
 
     a: str
     b: str
-    tasks: tuple[str, ...]  # on both sides
+    tasks: tuple[str, ...]  # on both sides, with a valid run
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
     changes: Mapping[str, Change]
     headlines: tuple[str, str]  # S or S_rate, on the common tasks
+    one_sided: tuple[Cell, ...] = ()  # of common tasks: valid on one side alone, left out on both
 
 
 def check_comparable(a: ScoreInput, b: ScoreInput) -> list[str]:
@@ -119,19 +126,22 @@ def match(a: ScoreInput, b: ScoreInput, wanted: Sequence[str] = ()) -> list[tupl
 
 
 def compare(a: ScoreInput, b: ScoreInput, names: tuple[str, str], *, seed: int = 0, count: int = DRAWS) -> Comparison:
-    """Compare one configuration of A with one of B on the tasks both ran. `CompareError` where there are none."""
+    """Compare one configuration of A with one of B on what both have a valid run of. `CompareError` where that is nothing.
+
+    A run that only one side lost counts on neither: were the hard tasks lost in B, B would look better.
+    """
     left, right = a.of(names[0]), b.of(names[1])
-    tasks_a, tasks_b = {run.task for run in left}, {run.task for run in right}
+    tasks_a, tasks_b = ({run.task for run in runs if run.valid} for runs in (left, right))
     common = sorted(tasks_a & tasks_b)
     if not common:
-        raise CompareError(f"{names[0]} of A and {names[1]} of B have no task in common")
+        raise CompareError(f"{names[0]} of A and {names[1]} of B have no task in common that both have a valid run of")
+    one_sided, left, right = _paired(*([run for run in runs if run.task in common] for runs in (left, right)))
     drawn = weights(len(common), seed=seed, count=count)
     sides = []
     for given, runs, name in ((a, left, names[0]), (b, right, names[1])):
-        own = [run for run in runs if run.task in common]
         branches = Branches.of(given.tree)
-        cube = Cube.of(own, common, branches, given.tree, given.threshold)
-        exact = configuration_scores(name, own, given.tree, given.threshold)
+        cube = Cube.of(runs, common, branches, given.tree, given.threshold)
+        exact = configuration_scores(name, runs, given.tree, given.threshold)
         sides.append((_exact(exact), draws(cube, drawn, branches, given.threshold).scores, exact))
     (exact_a, drawn_a, scores_a), (exact_b, drawn_b, scores_b) = sides
     reason = _not_the_same_instrument(a, b)
@@ -142,8 +152,26 @@ def compare(a: ScoreInput, b: ScoreInput, names: tuple[str, str], *, seed: int =
         changes[measure] = Change(measure, exact_a[score], exact_b[score], drawn_b[score] - drawn_a[score], why_not)
     return Comparison(
         *names, tuple(common), tuple(sorted(tasks_a - tasks_b)), tuple(sorted(tasks_b - tasks_a)), changes,
-        ("S" if scores_a.headline_s else "S_rate", "S" if scores_b.headline_s else "S_rate"),
+        ("S" if scores_a.headline_s else "S_rate", "S" if scores_b.headline_s else "S_rate"), one_sided,
     )  # fmt: skip
+
+
+def _paired(left: list[Run], right: list[Run]) -> tuple[tuple[Cell, ...], list[Run], list[Run]]:
+    """(cells that are valid on one side alone, runs of both sides without these).
+
+    Repeats are paired by their number where both sides have the same ones, else a task counts where a repeat of it is valid.
+    A mode that one side never ran is not looked at.
+    """
+    modes = {run.mode for run in left} & {run.mode for run in right}
+    by_number = {run.repeat for run in left} == {run.repeat for run in right}
+
+    def cell(run: Run) -> Cell:
+        return run.task, run.mode, run.repeat if by_number else 0
+
+    valid = [{cell(run) for run in runs if run.valid and run.mode in modes} for runs in (left, right)]
+    one_sided = valid[0] ^ valid[1]
+    kept_left, kept_right = ([run for run in runs if cell(run) not in one_sided] for runs in (left, right))
+    return tuple(sorted(one_sided)), kept_left, kept_right
 
 
 def _exact(scores: ConfigurationScores) -> dict[str, Fraction | None]:

@@ -72,6 +72,45 @@ def test_pairing_takes_out_what_makes_tasks_hard() -> None:
     assert float(change.drawn.std()) == pytest.approx(math.sqrt(1 / 20 * 19 / 20 / 21), rel=0.1)
 
 
+def spoilt(given: ScoreInput, *cells: tuple[str, str, int]) -> ScoreInput:
+    """The same with these runs invalid."""
+    return replace(given, runs=tuple(replace(r, valid=(r.task, r.mode, r.repeat) not in cells) for r in given.runs))
+
+
+def test_a_run_that_is_invalid_on_one_side_counts_on_neither() -> None:
+    """A and B are equal, but the tasks that fail were lost in B: nothing became better."""
+    seen = {"q": Observation(("1",))}
+    runs = [Run("c", f"t{n}", mode, repeat, True, F(int(n > 3)), seen if mode == "COLLAB" else {})
+            for n in range(8) for mode in ("EXEC", "COLLAB") for repeat in (1, 2)]  # fmt: skip
+    a = ScoreInput(TREE, tuple(runs))
+    for lost in ([(f"t{n}", "COLLAB", r) for n in range(4) for r in (1, 2)], [("t0", "COLLAB", 1)], [("t7", "EXEC", 2)]):
+        b = spoilt(a, *lost)
+        for found in (compare(a, b, ("c", "c")), compare(b, a, ("c", "c"))):
+            assert {name: change.difference for name, change in found.changes.items()} == dict.fromkeys(MEASURES, F(0)), lost
+            assert all(np.all(np.abs(change.drawn) < 1e-12) for change in found.changes.values()), lost
+            assert (len(found.tasks), found.one_sided) == (8, tuple(sorted(lost)))
+
+
+def test_a_task_without_a_valid_run_is_on_no_side() -> None:
+    a = agent(0.6, tasks=3)
+    b = spoilt(a, *((r.task, r.mode, r.repeat) for r in a.runs if r.task == "t01"))
+    found = compare(a, b, ("c", "c"))
+    assert (found.tasks, found.only_a, found.only_b, found.one_sided) == (("t00", "t02"), ("t01",), (), ())
+    with pytest.raises(CompareError, match="have no task in common that both have a valid run of"):
+        compare(a, spoilt(a, *((r.task, r.mode, r.repeat) for r in a.runs)), ("c", "c"))
+
+
+def test_other_repeats_and_modes_are_no_loss() -> None:
+    """Three repeats beside one are compared as they are; a mode that one side never ran is not compared."""
+    a = agent(0.6)
+    once = replace(a, runs=tuple(run for run in a.runs if run.repeat == 1))
+    alone = replace(a, runs=tuple(run for run in a.runs if run.mode == "EXEC"))
+    assert compare(a, once, ("c", "c")).one_sided == ()
+    assert compare(a, once, ("c", "c")).changes["dR_exec"].a == compare(a, a, ("c", "c")).changes["dR_exec"].a
+    found = compare(a, alone, ("c", "c"))
+    assert (found.one_sided, found.changes["dR_exec"].difference, found.changes["dR_collab"].difference) == ((), 0, None)
+
+
 def test_only_common_tasks_count() -> None:
     a, b = agent(0.5, tasks=6), agent(0.5, tasks=8)
     extra = Run("c", "other", "EXEC", 1, True, F(1))
