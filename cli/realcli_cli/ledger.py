@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -16,6 +16,7 @@ from realcli.ledger.reader import FileTooLong, StoreReader, attempts_below
 from realcli.ledger.show import visible
 from realcli.ledger.verify import Report, verify_attempt
 from realcli.storage.local import LocalStore
+from realcli.storage.port import ObjectStore
 from realcli_cli.ledger_recover import recover as copy_spool
 from realcli_cli.ledger_show import Printer
 from realcli_cli.ledger_tail import Tail
@@ -25,7 +26,8 @@ from realcli_cli.places import Place, is_address, object_in_cluster, place_of_st
 app = typer.Typer(no_args_is_help=True, help="Check and read the ledgers of trials.")
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-What = Annotated[str, typer.Argument(help="Trial, directory, or s3:// address of an attempt or of anything above attempts.")]
+ADDRESSES = "Trial, directory, or s3:// address of an attempt or of anything above attempts."
+What = Annotated[str, typer.Argument(help=ADDRESSES)]
 Endpoint = Annotated[str | None, typer.Option(help="S3 endpoint, where it is not AWS.", envvar="AWS_ENDPOINT_URL")]
 Full = Annotated[bool, typer.Option("--full", help="Whole texts, long ones too.")]
 Everything = Annotated[bool, typer.Option("--all", help="One line for every event instead of the conversation.")]
@@ -34,7 +36,7 @@ Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namesp
 
 @app.command()
 def verify(
-    what: What,
+    what: Annotated[list[str], typer.Argument(help=f"{ADDRESSES} Several are checked one after the other.")],
     anchor: Annotated[str | None, typer.Option(help="Digest the work seal must have (Trial.status.workSealDigest).")] = None,
     verdict_anchor: Annotated[str | None, typer.Option(help="Digest a verify seal must have (Trial.status.sealDigest).")] = None,
     endpoint: Endpoint = None,
@@ -42,32 +44,46 @@ def verify(
 ) -> None:
     """Check seals, chains and objects; of a Trial also against the digests in its status. Exit code 1 if anything is wrong."""
     console = _console()
-    place = _place(what, endpoint, namespace)
+    for given in (anchor, verdict_anchor):
+        if given is not None and not DIGEST.fullmatch(given):
+            raise UserError(f"{given!r} is not a digest; expected sha256: and 64 hex digits, as Trial.status has them")
+        if given is not None and len(what) > 1:
+            raise UserError(f"--anchor is about one attempt, but {len(what)} places were given; name one")
+    attempts = [attempt for one in what for attempt in _attempts(_place(one, endpoint, namespace), anchor, verdict_anchor)]
+    wrong = 0
+    for attempt in attempts:
+        try:
+            report = verify_attempt(StoreReader(attempt.store, attempt.root), attempt.root, *attempt.anchors)
+        except FileTooLong as error:
+            wrong += 1
+            console.print(Text("WRONG", "red") + Text(f" {visible(attempt.root or '.')}: {visible(str(error))}"))
+            continue
+        wrong += not report.ok
+        _print_report(console, report)
+    named = [name for at, name in enumerate(("work", "verdict")) if all(attempt.anchors[at] for attempt in attempts)]
+    against = f" against the {' and '.join(named)} anchor" if named else ""
+    console.print(Text(f"{len(attempts) - wrong} of {len(attempts)} attempts verify{against}"))
+    raise typer.Exit(1 if wrong else 0)
+
+
+class _Attempt(NamedTuple):
+    """One to verify, with the digests it must have: (work seal, verify seal)."""
+
+    store: ObjectStore
+    root: str
+    anchors: tuple[str | None, str | None]
+
+
+def _attempts(place: Place, anchor: str | None, verdict_anchor: str | None) -> list[_Attempt]:
     roots = attempts_below(place.store, place.key)
     if not roots:
         raise UserError(
             f"{place.shown}: no ledger lies here; expected an attempt (…/trials/<ordinal>/attempt-<k>) or a folder above some"
         )
-    for given in (anchor, verdict_anchor):
-        if given is not None and not DIGEST.fullmatch(given):
-            raise UserError(f"{given!r} is not a digest; expected sha256: and 64 hex digits, as Trial.status has them")
-    anchor, verdict_anchor = anchor or place.anchor, verdict_anchor or place.verdict_anchor
-    anchors = [name for name, digest in (("work", anchor), ("verdict", verdict_anchor)) if digest]
-    if anchors and len(roots) > 1:
+    anchors = anchor or place.anchor, verdict_anchor or place.verdict_anchor
+    if any(anchors) and len(roots) > 1:
         raise UserError(f"--anchor is about one attempt, but {len(roots)} lie below {place.shown}; name one")
-    wrong = 0
-    for root in roots:
-        try:
-            report = verify_attempt(StoreReader(place.store, root), root, anchor, verdict_anchor)
-        except FileTooLong as error:
-            wrong += 1
-            console.print(Text("WRONG", "red") + Text(f" {visible(root or '.')}: {visible(str(error))}"))
-            continue
-        wrong += not report.ok
-        _print_report(console, report)
-    against = f" against the {' and '.join(anchors)} anchor" if anchors else ""
-    console.print(Text(f"{len(roots) - wrong} of {len(roots)} attempts verify{against}"))
-    raise typer.Exit(1 if wrong else 0)
+    return [_Attempt(place.store, root, anchors) for root in roots]
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,9 @@ import typer
 from realcli.storage.port import check_key
 from realcli_cli.main import UserError
 from realcli_cli.places import is_address, object_in_cluster, place_of_uri
+
+DOWNLOADS = 8
+"""Files at the same time."""
 
 app = typer.Typer(no_args_is_help=True, help="Reports of finished sweeps.")
 
@@ -34,16 +38,24 @@ def download(
     keys = [item.key for item in place.store.list(base)]
     if base + "index.html" not in keys:
         raise UserError(f"{uri}: no report lies here (there is no index.html); expected an address such as …/reports/<digest>")
-    for key in keys:
-        try:
-            target = directory / check_key(key.removeprefix(base))
-        except ValueError as error:
-            raise UserError(f"a file of the report would be written outside {directory}: {error}") from error
-        if not target.resolve().is_relative_to(directory.resolve()):
-            raise UserError(f"{key!r} would be written outside {directory}, through a link; nothing more was written")
+    targets = {key: _inside(directory, key.removeprefix(base)) for key in keys}
+    for target in targets.values():
         target.parent.mkdir(parents=True, exist_ok=True)
-        place.store.download(key, target)
+    with ThreadPoolExecutor(DOWNLOADS) as pool:  # a report is hundreds of small files, each a round trip
+        for _ in pool.map(place.store.download, targets.keys(), targets.values()):
+            pass
     typer.echo(f"{len(keys)} files from {uri}\n{directory / 'index.html'}")
+
+
+def _inside(directory: Path, name: str) -> Path:
+    """Where a file of the report goes; UserError for one that would leave the directory."""
+    try:
+        target = directory / check_key(name)
+    except ValueError as error:
+        raise UserError(f"a file of the report would be written outside {directory}: {error}") from error
+    if not target.resolve().is_relative_to(directory.resolve()):
+        raise UserError(f"{name!r} would be written outside {directory}, through a link; nothing was written")
+    return target
 
 
 def _report_of(sweep: str, namespace: str | None) -> str:

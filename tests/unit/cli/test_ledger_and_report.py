@@ -65,6 +65,17 @@ def test_a_sound_attempt_verifies_against_its_anchors(sweep: SealedSweep, realcl
     assert "anchor: verify-*/seal.json: none has the digest" in out
 
 
+def test_several_places_are_checked_one_after_the_other(sweep: SealedSweep, realcli: Run) -> None:
+    status, out, _ = realcli("ledger", "verify", attempt(sweep), attempt(sweep, 3))
+    assert (status, out.splitlines()[-1]) == (0, "2 of 2 attempts verify")
+    next((attempt(sweep, 3) / "ledger").iterdir()).unlink()
+    status, out, _ = realcli("ledger", "verify", attempt(sweep), attempt(sweep, 3))
+    assert (status, out.splitlines()[-1]) == (1, "1 of 2 attempts verify")
+    status, _, err = realcli("ledger", "verify", attempt(sweep), attempt(sweep, 3), "--anchor", sweep.members[1].work_seal)
+    assert status == 2
+    assert "2 places were given; name one" in err
+
+
 def test_a_trial_in_the_cluster_brings_its_anchors(sweep: SealedSweep, realcli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     member = sweep.members[1]
     status = {"ledgerURI": f"file://{attempt(sweep)}", "workSealDigest": member.work_seal, "sealDigest": member.seal}
