@@ -134,10 +134,12 @@ def _file_faults(question: Question, item: GivenEvidence, evidence: Evidence) ->
         return
     if content is None:
         yield f"{item.ref} does not exist"
-    elif normal(item.quote) not in normal(content[:MAX_FILE].decode("utf-8", "replace")) or not normal(item.quote):
+        return
+    wanted, text = normal(item.quote), normal(content[:MAX_FILE].decode("utf-8", "replace"))
+    if not wanted or wanted not in text:
         yield f"the quote does not stand in {item.ref}"
-    elif question.window_name == "resp1" and snapshot == "final":
-        yield "the window is one response; what holds at the end of the run does not show what held then"
+    elif len(wanted) < MIN_QUOTE and wanted != text:
+        yield f"a quote has at least {MIN_QUOTE} characters, unless it is the whole of a file"
     elif "@" in snapshot and snapshot.partition("@")[2] != question.instance:
         yield f"{snapshot} is a snapshot of another scenario"
 
@@ -166,6 +168,7 @@ def _absence_faults(question: Question, item: GivenEvidence, evidence: Evidence)
 def _support(question: Question, given: GivenAnswer, evidence: Evidence) -> Iterator[str]:
     if given.verdict == "na":
         return  # any evidence that holds: what a clause is about may stand anywhere
+    yield from (_another_time(question, item) for item in given.evidence if _stale(question, item))
     quotes = [(item, places(evidence.reading, item)) for item in given.evidence if item.kind == "quote"]
     if given.verdict == "1":
         for item, found in quotes:
@@ -174,11 +177,8 @@ def _support(question: Question, given: GivenAnswer, evidence: Evidence) -> Iter
                 yield _outside(question, item)
         if not any(_shows_pass(question, item, evidence) for item in given.evidence):
             yield _needed(question)
-    elif not any(_shows_fail(question, item, evidence) for item in given.evidence):
-        yield (
-            "a 0 needs evidence inside the window: a literal quote of what was done wrong, or absence (the window read whole) "
-            "where what was needed is not there"
-        )
+    elif not _shows_fail(question, given, evidence):
+        yield _needed_to_fail(question)
 
 
 def _shows_pass(question: Question, item: GivenEvidence, evidence: Evidence) -> bool:
@@ -188,19 +188,53 @@ def _shows_pass(question: Question, item: GivenEvidence, evidence: Evidence) -> 
     if question.check.one_needs == "absence":
         return item.kind == "absence"
     if item.kind == "file":
-        return (item.ref or "").partition(":")[0] not in ("s0",)
+        return not _stale(question, item)
     roles: frozenset[Role] = OF_THE_AGENT - {"agent"} if question.check.evidence == "environment" else OF_THE_AGENT
     return item.kind == "quote" and any(
         place.piece.role in roles and in_window(question.window, place.part.seq) for place in places(evidence.reading, item)
     )
 
 
-def _shows_fail(question: Question, item: GivenEvidence, evidence: Evidence) -> bool:
-    if item.kind == "hard":
-        return question.hard is not None and question.hard.result == "fail"
-    if item.kind in ("absence", "file"):
-        return True
-    return any(in_window(question.window, place.part.seq) for place in places(evidence.reading, item))
+def _shows_fail(question: Question, given: GivenAnswer, evidence: Evidence) -> bool:
+    """What the agent did wrong, literally; or that what was needed is not there. Where a 1 rests on an absence, nothing being
+    there is what passes: a 0 then needs what was done, or (a message nobody answered) what called for it beside the absence."""
+    kinds = {item.kind for item in given.evidence}
+    quoted = {
+        place.piece.role
+        for item in given.evidence
+        if item.kind == "quote"
+        for place in places(evidence.reading, item)
+        if in_window(question.window, place.part.seq)
+    }
+    return (
+        bool(quoted & OF_THE_AGENT)
+        or ("hard" in kinds and question.hard is not None and question.hard.result == "fail")
+        or any(item.kind == "file" and not _stale(question, item) for item in given.evidence)
+        or ("absence" in kinds and (question.check.one_needs != "absence" or bool(quoted)))
+    )
+
+
+def _stale(question: Question, item: GivenEvidence) -> bool:
+    """A file of a snapshot that does not show what the window led to."""
+    return item.kind == "file" and (item.ref or "").partition(":")[0] not in question.snapshots
+
+
+def _another_time(question: Question, item: GivenEvidence) -> str:
+    snapshot = (item.ref or "").partition(":")[0]
+    known = ", ".join(sorted(question.snapshots)) or "no snapshot"
+    return f"{snapshot} was taken before the window or after more was done: it does not show what held then; that shows {known}"
+
+
+def _needed_to_fail(question: Question) -> str:
+    if question.check.one_needs == "absence":
+        return (
+            "a 0 of this check needs what was done wrong, inside the window: a literal quote of the agent's words, calls, "
+            "outputs or records, or a file; absence alone is what passes here"
+        )
+    return (
+        "a 0 needs evidence inside the window: a literal quote of what the agent did wrong, or absence (the window read whole) "
+        "where what was needed is not there; what the user said alone shows nothing"
+    )
 
 
 def _needed(question: Question) -> str:

@@ -14,7 +14,7 @@ from realcli.api.base import Digest, Frozen, Hex64
 from realcli.api.models import Api, Usd
 from realcli.api.trial import Tokens
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 """Of question, answer and post-conditions; part of the judge digest."""
 
 JsonObject = dict[str, JsonValue]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -17,6 +17,8 @@ from realcli.checks import Instance
 from realcli.checks.instances import window_of
 from realcli.checks.states import rule_of
 from realcli.judging.reading import Reading
+from realcli.judging.state_files import snapshot_name
+from realcli.ledger.events import AgentMessage, AgentQuestion, Command, FileDelete, FileWrite, Snapshot, ToolCall
 from realcli.scoring.records import CheckRecord, HardRecord, InstanceRecord
 from realcli.trajectory import Trajectory, Window
 from realcli.trajectory.anchors import Anchor
@@ -36,6 +38,7 @@ class Question:
     last: str | None
     hard: HardRecord | None  # the program's record, shown as a hint; None for a control
     settled: bool  # the program decides it; the answer shows how the judge errs, and never counts
+    snapshots: frozenset[str] = frozenset()  # those that show the state the window led to
 
     @property
     def window_name(self) -> str:
@@ -102,7 +105,22 @@ def _question(
         last=inside[-1].id if inside else None,
         hard=None if settled else record.hard,
         settled=settled,
+        snapshots=frozenset(snapshots_of(trajectory, window)),
     )
+
+
+def snapshots_of(trajectory: Trajectory, window: Window) -> Iterator[str]:
+    """Names of the snapshots that were taken after the agent did something in the window, and before it did more beyond it.
+
+    A snapshot from before shows what the agent found, one from later what it made good.
+    """
+    taken = {snapshot_name(data): event.seq for event, data in trajectory.of(Snapshot)}  # the last of a name counts
+    acts = [item.seq for item in trajectory.items if isinstance(item.data, ToolCall | Command)]
+    said = [item.seq for item in window.items if isinstance(item.data, AgentMessage | AgentQuestion | FileWrite | FileDelete)]
+    for name, seq in taken.items():
+        before = any(window.first <= at < seq for at in (*acts, *said))
+        if name != "s0" and before and not any(window.last < at < seq for at in acts):
+            yield name
 
 
 def in_window(window: Window, seq: int) -> bool:

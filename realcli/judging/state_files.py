@@ -16,6 +16,11 @@ class FilesUnreadable(Exception):
     """A snapshot or a file in it cannot be read; the message says why."""
 
 
+def snapshot_name(data: Snapshot) -> str:
+    """As a judge names it."""
+    return data.name if data.probe is None else f"{data.name}@{data.probe}"
+
+
 class SnapshotSource(Protocol):
     """Contents of the sealed snapshots of one attempt; `realcli.checks.SnapshotReader` is one."""
 
@@ -51,7 +56,7 @@ class SnapshotFiles:
     def _seqs(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for event, data in self.trajectory.of(Snapshot):
-            found[data.name if data.probe is None else f"{data.name}@{data.probe}"] = event.seq  # the last of a name counts
+            found[snapshot_name(data)] = event.seq  # the last of a name counts
         return found
 
     @property

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 
 from realcli.benchmark.catalogue_models import CheckTemplate
-from realcli.checks import judge_instance
-from realcli.judging.conditions import Evidence, faults
+from realcli.checks import Evidence, judge_instance
+from realcli.judging.conditions import Evidence as Held
+from realcli.judging.conditions import faults
 from realcli.judging.questions import Question, scenario_of
 from realcli.judging.reading import Seen
 from realcli.judging.run import Run
 from realcli.judging.tools import GivenAnswer
 from realcli.ledger.base import BlobRef
-from realcli.ledger.events import AgentMessage
-from tests.support.judged_runs import LATER, PLAN, absence, answer, ledger, outline_instance, quote, run_of
+from realcli.ledger.events import ZERO_HASH, AgentMessage, ProbeDelivered, Snapshot, ToolCall
+from tests.support.judged_runs import LATER, OUTLINE, PLAN, Files, absence, answer, ledger, outline_instance, quote, run_of
+from tests.support.ledgers import Ledger
 
 FILES = {"/app/a.py": b"def parse():\n    return 1\n"}
 READ_ALL = "all"
@@ -35,7 +37,7 @@ def question(run: Run, check: str = "plan-given", **changed: Any) -> Question:
 def found(run: Run, asked: Question, *, read: bool = True, **given: Any) -> list[str]:
     shown = Seen().plus(run.reading.page(1, 2).spans) if read else Seen()
     parsed = GivenAnswer.model_validate(answer(asked.id, **given) if "evidence" not in given else {**answer(asked.id), **given})
-    return faults(asked, parsed, Evidence(run.reading, run.files, shown))
+    return faults(asked, parsed, Held(run.reading, run.files, shown))
 
 
 def verdict(value: str, *evidence: dict[str, Any], **changed: Any) -> dict[str, Any]:
@@ -86,6 +88,32 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
     "zero clause and 1": (RESP1, verdict("1", GOOD, zero_clause_met=True), "a met zero_when is 0"),
     "0 without zero clause": (RESP1, verdict("0", GOOD, zero_clause_met=False), "a met zero_when is 0"),
     "0 with a quote": (RESP1, verdict("0", GOOD), None),
+    "0 with the user's words alone": (
+        {"one_needs": "quote", "window": "post"},
+        verdict("0", quote("please", 2)),
+        "what the user said alone shows nothing",
+    ),
+    "0 with a mark alone": (
+        {"one_needs": "quote", "window": "post"},
+        verdict("0", quote("the agent hands over (yielded)")),
+        "what the user said alone shows nothing",
+    ),
+    "0 where absence passes, with an absence": (
+        ABSENT,
+        verdict("0", absence("resp1", 1)),
+        "absence alone is what passes here",
+    ),
+    "0 where absence passes, with what was done": (ABSENT, verdict("0", GOOD), None),
+    "0 where absence passes, of what was never answered": (
+        {"one_needs": "absence", "window": "post"},
+        verdict("0", quote("please", 2), absence("post", 1, 2)),
+        None,
+    ),
+    "one character of a file": (
+        {"one_needs": "quote", "window": "post"},
+        verdict("1", {"kind": "file", "ref": "final:/app/a.py", "quote": "d"}),
+        "at least 8 characters, unless it is the whole of a file",
+    ),
     "0 with a quote from outside": (RESP1, verdict("0", quote(LATER, 2)), "a 0 needs evidence inside the window"),
     "0 as nothing is there": (RESP1, verdict("0", absence("resp1", 1)), None),
     "0 as nothing is there, unread": (
@@ -198,20 +226,45 @@ def test_a_lost_text_in_the_window_lets_nobody_say_that_nothing_is_there() -> No
     assert any("not among the evidence" in one for one in found(run, asked, **verdict("1", absence("resp1", 1))))
 
 
-def test_a_snapshot_of_another_scenario_is_no_evidence(run: Run) -> None:
-    class Two:
-        names = ["anchor@p1", "anchor@p2"]
+def staged() -> Run:
+    """Snapshots before and after the response that was asked for, and at the end of a run that went on."""
+    made = Ledger().starts()
+    made.emit(Snapshot(name="s0", sha256=ZERO_HASH, size=1))
+    made.emit(ProbeDelivered(probe="p1", scenario=OUTLINE, message_id="m1"))
+    made.emit(Snapshot(name="anchor", probe="p1", sha256=ZERO_HASH, size=1))
+    made.request().emit(AgentMessage(text=PLAN)).yields()
+    made.emit(Snapshot(name="response_end", probe="p1", sha256=ZERO_HASH, size=1))
+    made.emit(Snapshot(name="response_end", probe="p2", sha256=ZERO_HASH, size=1))
+    made.says("slice:s1").request().emit(ToolCall(call_id="c1", name="Bash", input={"command": "rm -r /app"})).yields()
+    made.emit(Snapshot(name="final", sha256=ZERO_HASH, size=1)).ends()
+    seqs = [event.seq for event in made.events if event.kind == "snapshot"]
+    return Run(made.trajectory, Evidence(Files({seq: FILES for seq in seqs})), (outline_instance(),), "sha256:" + "5" * 64)
 
-        def read(self, snapshot: str, path: str) -> bytes | None:
-            return FILES.get(path)
 
-        def paths(self, snapshot: str) -> list[str]:
-            return list(FILES)
+SHOWS = {
+    # (window, snapshot): it shows what the window led to
+    ("resp1", "s0"): False,
+    ("resp1", "anchor@p1"): False,
+    ("resp1", "response_end@p1"): True,
+    ("resp1", "response_end@p2"): False,
+    ("resp1", "final"): False,  # more was done since
+    ("post", "s0"): False,
+    ("post", "anchor@p1"): False,
+    ("post", "final"): True,
+}
 
-    asked = question(run, **RESP1)
-    shown = Evidence(run.reading, Two(), Seen())
-    for name, ok in (("anchor@p1", True), ("anchor@p2", False)):
-        given = GivenAnswer.model_validate(
-            answer(asked.id, "1", {"kind": "file", "ref": f"{name}:/app/a.py", "quote": "def parse"})
-        )
-        assert (faults(asked, given, shown) == []) is ok
+
+@pytest.mark.parametrize(("window", "snapshot"), SHOWS)
+@pytest.mark.parametrize("value", ["1", "0"])
+def test_only_a_snapshot_of_what_the_window_led_to_shows_it(window: str, snapshot: str, value: str) -> None:
+    run = staged()
+    asked = question(run, "plan-given" if window == "resp1" else "plan-followed", one_needs="quote")
+    assert asked.window_name == window
+    given = verdict(value, {"kind": "file", "ref": f"{snapshot}:/app/a.py", "quote": "def parse():"})
+    assert (found(run, asked, **given) == []) is SHOWS[window, snapshot]
+
+
+def test_the_clause_of_na_may_rest_on_any_time() -> None:
+    run = staged()
+    given = verdict("na", {"kind": "file", "ref": "s0:/app/a.py", "quote": "def parse():"})
+    assert found(run, question(run, **RESP1 | NA), **given) == []
