@@ -122,7 +122,7 @@ class SweepReconciler:
             # The events of the step come with the step that goes through.
             events = () if isinstance(error, StillDeleting) else newly_unready(observed.status, status)
             status = status if status != observed.status else None
-        memory.grants = plan.grants
+        memory.grants, memory.broken = plan.grants, plan.broken
         for name in plan.wake:
             self._queue.add(trial_key(key.namespace, name))
         if observed.plan is not None and not memory.woken:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform, decode_plan, plan_in_log
 from realcli.api.termination import Result
+from realcli.api.trial import TrialStatus
 from realcli_operator.execute import Refused
 from realcli_operator.kube.api import KubeApi
 from realcli_operator.kube.clock import Clock
@@ -33,6 +34,7 @@ from realcli_operator.reconcile.jobs import Done, job_state
 from realcli_operator.reconcile.names import plan_job, verify_pod, work_pod
 from realcli_operator.reconcile.plans import Task
 from realcli_operator.reconcile.policy import Policy
+from realcli_operator.reconcile.recent import HELD_BACK
 from realcli_operator.settings import Settings, Use
 
 LOG_LIMIT = 2 << 20
@@ -46,6 +48,8 @@ class Memory:
     plan: FrozenPlan | None = None
     platform: Platform | None = None
     grants: frozenset[str] = frozenset()
+    broken: frozenset[str] | None = None
+    """Trials that the breaker holds; None before the first step of the sweep."""
     last_write: datetime | None = None
     looked: bool = False
     """Whether the plan's ConfigMap was looked for."""
@@ -95,15 +99,18 @@ class Observer:
         plan = await self.plan(sweep)
         if plan is None:
             return None
+        memory = self.memory(sweep.uid)
+        status = trial_status(view)
         pods = [pod for pod in self.store.pods_of_trial(key.namespace, key.name) if pod.owner_uid == view.uid]
         facts = TrialFacts(
             trial=view,
             spec=trial_spec(view),
-            status=trial_status(view),
+            status=status,
             pods=tuple(pods),
             sweep=sweep_spec(sweep),
             plan=plan,
-            granted=view.name in self.memory(sweep.uid).grants,
+            granted=view.name in memory.grants,
+            held=_held(memory, view.name, status),
         )
         return TrialSeen(await self._with_expected_pod(view, facts), sweep)
 
@@ -232,4 +239,11 @@ class Observer:
 
 
 def _replaced(facts: TrialFacts, pods: tuple[PodView, ...], absent: frozenset[str]) -> TrialFacts:
-    return TrialFacts(facts.trial, facts.spec, facts.status, pods, facts.sweep, facts.plan, facts.granted, absent)
+    return replace(facts, pods=pods, absent=absent)
+
+
+def _held(memory: Memory, name: str, status: TrialStatus) -> str | None:
+    """Before the sweep has decided what holds, what the status says does."""
+    if memory.broken is None:
+        return status.reason if status.reason in HELD_BACK else None
+    return "BreakerOpen" if name in memory.broken else None

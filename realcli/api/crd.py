@@ -126,7 +126,7 @@ def _ordered(schema: Schema) -> Schema:
 def _check_transitions(definition: Definition, spec: Schema) -> None:
     """A transition rule on a field that may be absent would not be asked when the field comes or goes."""
     for path, rules in definition.rules.items():
-        name = path.removeprefix("spec.")
+        name = path.removeprefix("spec.").removesuffix("[]")  # an entry of a list map; the list has a rule of its own
         if path.startswith("spec.") and any("oldSelf" in rule.rule for rule in rules):
             schema = spec["properties"].get(name)
             if schema is None or (name not in spec.get("required", ()) and "default" not in schema):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from realcli.api.agents import PROGRAMS, Permissions
 from realcli.api.base import Frozen
-from realcli.api.models import APIS, Api
-from realcli.api.sweep import IMMUTABLE, MUTABLE, SweepSpec, SweepStatus
+from realcli.api.models import APIS, Api, Model
+from realcli.api.sweep import IMMUTABLE, MUTABLE, MUTABLE_OF_MODELS, SweepSpec, SweepStatus
 from realcli.api.trial import TrialSpec, TrialStatus
 
 Schema = dict[str, Any]
@@ -85,6 +85,27 @@ BASE_URL_RULES: Final[dict[Api, tuple[Rule, ...]]] = {
     "responses": (),
     "chat": (),
 }
+
+
+def _same(model: type[Frozen], but: Collection[str]) -> str:
+    """CEL: every field of ``model`` is as it was, but for those."""
+    parts = []
+    for name, field in model.model_fields.items():
+        alias = field.alias or name
+        if alias in but:
+            continue
+        same = f"self.{alias} == oldSelf.{alias}"
+        if not field.is_required() and field.default is None:
+            same = f"has(self.{alias}) == has(oldSelf.{alias}) && (!has(self.{alias}) || {same})"
+        parts.append(same)
+    return " && ".join(parts)
+
+
+MODEL_RULES: Final = {
+    "spec.models": (Rule("self.size() == oldSelf.size() && self.all(m, oldSelf.exists(o, o.name == m.name))", IMMUTABLE),),
+    "spec.models[]": (Rule(_same(Model, MUTABLE_OF_MODELS), IMMUTABLE),),
+}
+"""A list map is compared entry by entry, so that one field of an entry may change."""
 
 SWEEP: Final = Definition(
     kind="BenchmarkSweep",
@@ -163,7 +184,12 @@ SWEEP: Final = Definition(
             ),
         ),
         **{f"spec.limits.{name}": (LIMIT_RULE,) for name in LIMITS},
-        **{f"spec.{name}": (Rule("self == oldSelf", IMMUTABLE),) for name in SweepSpec.aliases() if name not in MUTABLE},
+        **MODEL_RULES,
+        **{
+            f"spec.{name}": (Rule("self == oldSelf", IMMUTABLE),)
+            for name in SweepSpec.aliases()
+            if name not in MUTABLE and f"spec.{name}" not in MODEL_RULES
+        },
     },
     list_maps={
         "spec.agents": "name",

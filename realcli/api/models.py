@@ -102,6 +102,9 @@ class Model(Frozen):
         ),
     )
     prices: Prices | None = Field(default=None, description="Without prices the cost is unknown.")
+    max_concurrent_trials: Annotated[int, Field(ge=1, le=5000)] | None = Field(
+        default=None, description="Most trials with a pod at the same time that use this model; default: parallelism. Mutable."
+    )
 
 
 class InstrumentModel(Frozen):

@@ -17,7 +17,10 @@ __all__ = ["Agent", "BenchmarkSweep", "Endpoint", "Endpoints", "InsecureHttp", "
 Mode = Literal["EXEC", "COLLAB"]
 MODES: tuple[Mode, ...] = ("COLLAB", "EXEC")  # sorted, as the ordinal needs them
 MUTABLE = ("suspend", "parallelism")
-IMMUTABLE = "spec is immutable except suspend and parallelism; make a new sweep"
+MUTABLE_OF_MODELS = ("maxConcurrentTrials",)
+IMMUTABLE = (
+    f"spec is immutable except {', '.join((*MUTABLE, *(f'models[].{name}' for name in MUTABLE_OF_MODELS)))}; make a new sweep"
+)
 
 
 class UserMode(StrEnum):
@@ -183,6 +186,28 @@ class ScoreRow(Frozen):
     j: str | None = Field(default=None, max_length=16, description="J.")
 
 
+class Concurrency(Frozen):
+    """How many trials of a configuration or model may have a pod now, where that is less than was asked for."""
+
+    scope: Literal["Configuration", "Model"] = Field(description="What the limit is for.")
+    name: str = Field(max_length=253, description="Configuration or model.")
+    limit: int = Field(ge=1, description="Trials that may have a pod at the same time.")
+
+
+class Resolved(Frozen):
+    """What holds now of the fields that may change; the lock keeps them as planned."""
+
+    parallelism: int = Field(default=0, ge=0, description="Trials that may have a pod at the same time.")
+    concurrency: Annotated[
+        list[Concurrency],
+        Field(
+            default=[],
+            max_length=100,
+            description="Limits that throttling (429) has lowered; halved when it is seen, restored as trials end without it.",
+        ),
+    ]
+
+
 class SweepStatus(Frozen):
     """Observed state of a sweep. A condition of type Complete, Failed … is the truth, `state` its summary."""
 
@@ -192,8 +217,9 @@ class SweepStatus(Frozen):
     observed_generation: int | None = Field(default=None, ge=0, description="Generation this status is about.")
     conditions: Annotated[
         list[Condition],
-        Field(default=[], max_length=16, description="Planned, Ready, Suspended, Complete, Failed."),
+        Field(default=[], max_length=16, description="Planned, Ready, Degraded, Suspended, Complete, Failed."),
     ]
+    resolved: Resolved | None = Field(default=None, description="What holds now of the fields that may change.")
     counts: SweepCounts = Field(default=SweepCounts(), description="Counters.")
     trials: str | None = Field(default=None, max_length=32, description="terminal/total, for the column.")
     egress: Literal["Unenforced"] | None = Field(default=None, description="Unenforced: no network wall around the agent.")

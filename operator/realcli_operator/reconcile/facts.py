@@ -31,6 +31,8 @@ class TrialFacts:
     plan: FrozenPlan
     granted: bool = False
     """Whether it may start a pod now (`SweepPlan.grants`)."""
+    held: str | None = None
+    """Why it may not, for its status: BreakerOpen, or None."""
     absent: frozenset[str] = frozenset()
     """Pod names that a fresh read proved absent."""
 

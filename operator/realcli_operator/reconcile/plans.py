@@ -71,13 +71,15 @@ class JobIntent:
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """One step of a sweep. ``grants``: trials that may start their pod; ``wake``: trials to look at now."""
+    """One step of a sweep. ``grants``: trials that may start their pod; ``broken``: trials that the breaker keeps from it;
+    ``wake``: trials to look at now."""
 
     delete_jobs: tuple[Removal, ...] = ()
     create_jobs: tuple[JobIntent, ...] = ()
     store_plan: FrozenPlan | None = None
     create_trials: tuple[int, ...] = ()
     grants: frozenset[str] = frozenset()
+    broken: frozenset[str] = frozenset()
     wake: tuple[str, ...] = ()
     status: SweepStatus | None = None
     requeue_after: float | None = None

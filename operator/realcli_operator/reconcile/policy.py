@@ -32,6 +32,24 @@ class Policy:
     look_ahead: int = 2
     """Trials that exist and are not terminal: at most this many times parallelism."""
     creates_per_step: int = 50
+    unproven: int = 5
+    """Trials of a configuration that may have a pod as long as nothing shows that it works."""
+    proving: float = 300.0
+    """An attempt that works for this long shows that its configuration does."""
+    recent_ends: int = 2000
+    """The newest ends of a sweep are looked at for the breaker and for throttling."""
+    breaker_window: int = 6
+    """Of this many newest ends of a lane more than half must share a reason, and at least …"""
+    breaker_ends: int = 3
+    """… this many."""
+    probe_interval: float = 300.0
+    """Between two probes of an open lane."""
+    throttled_share: str = "0.1"
+    """An attempt that met 429 in more than this share of its requests was throttled."""
+    throttle_window: int = 100
+    """Ends of a model or configuration that its concurrency is derived from."""
+    restore_after: int = 4
+    """Ends without throttling that give one place back."""
     judges: int = 4
     """Judge Jobs at the same time."""
     job_tries: int = 3

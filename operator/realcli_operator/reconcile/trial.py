@@ -50,6 +50,7 @@ from realcli_operator.reconcile.podends import (
     verify_end,
 )
 from realcli_operator.reconcile.policy import Policy, backoff
+from realcli_operator.reconcile.recent import HELD_BACK
 from realcli_operator.reconcile.storage import storage_back, storage_seen
 
 
@@ -106,8 +107,9 @@ class _Step:
             held = status.model_copy(update={"reason": "Suspended", "observed_generation": self.generation})
             return TrialPlan(delete=removals, status=held if status.reason != "Suspended" else None)
         if not self.facts.granted:
-            unheld = status.model_copy(update={"reason": None}) if status.reason == "Suspended" else None
-            return TrialPlan(delete=removals, status=unheld)
+            shown = status.reason if status.reason in HELD_BACK else None
+            told = status.model_copy(update={"reason": self.facts.held}) if self.facts.held != shown else None
+            return TrialPlan(delete=removals, status=told)
         attempt = status.attempt + 1
         return TrialPlan(PodIntent(attempt), removals, began(self.facts, attempt, self.now))
 

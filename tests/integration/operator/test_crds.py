@@ -181,7 +181,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_the_spec_is_immutable_but_for_two_fields(admin: Any) -> None:
+async def test_the_spec_is_immutable_but_for_some_fields(admin: Any) -> None:
     await admin.send("POST", SWEEPS, smallest(lambda s: s["metadata"].update(name="fixed")))
     path = f"{SWEEPS}/fixed"
     try:
@@ -192,6 +192,38 @@ async def test_the_spec_is_immutable_but_for_two_fields(admin: Any) -> None:
             assert f"spec.{field}" in refused.value.message
             if field != "models":
                 assert IMMUTABLE in refused.value.message
+    finally:
+        await admin.send("DELETE", path)
+
+
+async def test_of_a_model_the_concurrency_alone_may_change(admin: Any) -> None:
+    await admin.send("POST", SWEEPS, smallest(lambda s: s["metadata"].update(name="concurrent")))
+    path = f"{SWEEPS}/concurrent"
+
+    async def change(**values: Any) -> Any:
+        made = await admin.send("GET", path)
+        return await admin.merge(path, {"spec": {"models": [model(made) | values]}})
+
+    try:
+        assert model(await change(maxConcurrentTrials=40))["maxConcurrentTrials"] == 40
+        await change(maxConcurrentTrials=None)
+        await change(maxConcurrentTrials=3)
+        price = {"inputPerMillion": "1", "outputPerMillion": "1"}
+        chat = {"chat": {"url": "https://x/v1", "apiKey": {"secretRef": {"name": "x", "key": "k"}}}}
+        refusals: list[dict[str, Any]] = [
+            {"model": "other"}, {"name": "other"}, {"acceptedIds": ["x"]}, {"prices": price}, {"contextTokens": 20000},
+            {"endpoints": {**model(smallest())["endpoints"], **chat}},
+        ]  # fmt: skip
+        for refused in refusals:
+            with pytest.raises(Invalid) as error:
+                await change(**refused)
+            assert IMMUTABLE in error.value.message, refused
+        more = [model(smallest()), model(smallest()) | {"name": "second"}]
+        with pytest.raises(Invalid) as error:
+            await admin.merge(path, {"spec": {"models": more}})
+        assert IMMUTABLE in error.value.message
+        with pytest.raises(Invalid, match="maxConcurrentTrials"):
+            await change(maxConcurrentTrials=0)
     finally:
         await admin.send("DELETE", path)
 

@@ -82,6 +82,20 @@ class A:
         }
         return Plan(**(values | changes))
 
+    def wide(self, *configurations: str, **values: Any) -> Plan:
+        """A plan of these configurations, `<agent>.<model>`."""
+        rows = [
+            PlanConfiguration(
+                name=name, agent=name.split(".")[0], program="claude-code", agent_version="2.1.140", model=name.split(".")[1]
+            )
+            for name in configurations
+        ]
+        return self.plan(**values, configurations=rows)
+
+    def at(self, ago: float) -> str:
+        """RFC 3339, that many seconds ago."""
+        return self.ago(ago).strftime("%Y-%m-%dT%H:%M:%SZ")
+
     # -- messages
 
     def message(self, phase: str, result: Result, **values: Any) -> str:
@@ -153,8 +167,10 @@ class A:
 
     # -- trials
 
-    def trial(self, status: TrialStatus | None = None, *, deleting: bool = False, ordinal: int = 0) -> TrialView:
-        spec = self.trial_spec(ordinal)
+    def trial(
+        self, status: TrialStatus | None = None, *, deleting: bool = False, ordinal: int = 0, plan: Plan | None = None
+    ) -> TrialView:
+        spec = self.trial_spec(ordinal, plan)
         return TrialView(
             namespace="one", name=f"first-{ordinal:05d}", uid=TRIAL_UID if ordinal == 0 else f"uid-{ordinal}",
             resource_version=1, generation=1,

@@ -1,0 +1,155 @@
+"""Who may start: the window of a sweep, its lanes' concurrency, the breaker and its probes, the order. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from realcli.api.plan import Plan as FrozenPlan
+from realcli_operator.reconcile.breaker import Breaker
+from realcli_operator.reconcile.order import order_of
+from realcli_operator.reconcile.policy import Policy
+from realcli_operator.reconcile.recent import ACTIVE, Lane, Row, Scope, lanes_of, models_of, parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much may run: in all, and in a lane. ``held``: nothing new."""
+
+    parallelism: int
+    caps: Mapping[Lane, int] = field(default_factory=dict)
+    breaker: Breaker = field(default_factory=lambda: Breaker({}, frozenset()))
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who may start: all grants that hold now, those that are new, who is kept back by the breaker, which lanes take no more,
+    and when the next waiting trial is due."""
+
+    grants: frozenset[str] = frozenset()
+    new: tuple[str, ...] = ()
+    broken: frozenset[str] = frozenset()
+    full: frozenset[Lane] = frozenset()
+    next_due: float | None = None
+
+
+def admit(
+    plan: FrozenPlan, rows: Mapping[int, Row], granted: frozenset[str], bounds: Bounds, now: datetime, policy: Policy
+) -> Admission:
+    """Fill the window in the order of admission. An unused grant holds its place; when nothing may start it is taken back."""
+    return _Gate(plan, rows, granted, bounds, now, policy).admit()
+
+
+class _Gate:
+    def __init__(
+        self,
+        plan: FrozenPlan,
+        rows: Mapping[int, Row],
+        granted: frozenset[str],
+        bounds: Bounds,
+        now: datetime,
+        policy: Policy,
+    ) -> None:
+        self.bounds = bounds
+        self.policy = policy
+        self.now = now
+        self.models = models_of(plan)
+        self.active = 0
+        self.in_lane: Counter[Lane] = Counter()
+        self.probing: set[Lane] = set()
+        self.full: set[Lane] = set()
+        rank = order_of(plan).rank
+        due: list[float] = []
+        waiting: list[Row] = []
+        for row in rows.values():
+            if row.phase in ACTIVE:
+                self._enter(row)
+            elif not row.phase.terminal and not row.view.deleting:
+                left = (parsed(row.retry_after) - now).total_seconds() if row.retry_after else 0.0
+                if left > 0:
+                    due.append(left)
+                else:
+                    waiting.append(row)
+        waiting.sort(key=lambda row: rank.get(row.ordinal, row.ordinal))
+        self.kept = [row for row in waiting if row.name in granted]
+        self.fresh = [row for row in waiting if row.name not in granted]
+        self.due = min(due, default=None)
+
+    def admit(self) -> Admission:
+        broken = {row.name for row in (*self.kept, *self.fresh) if self._open(row)}
+        if self.bounds.held:
+            return Admission(broken=frozenset(broken))
+        grants = {row.name for row in self.kept if self._let_in(row, due=True)}
+        new = [row.name for row in self.fresh if not self._open(row) and self._let_in(row, due=False)]
+        # A probe costs the trial an attempt if it fails: the one that has lost fewest goes first.
+        for row in sorted((row for row in self.fresh if self._open(row)), key=lambda row: row.invalid_attempts):
+            if self._let_in(row, due=False):
+                new.append(row.name)
+        grants.update(new)
+        full = frozenset({*self.full, *self.bounds.breaker.open})
+        return Admission(frozenset(grants), tuple(new), frozenset(broken - grants), full, self.due)
+
+    def _open(self, row: Row) -> tuple[Lane, ...]:
+        open_ = self.bounds.breaker.open
+        return tuple(lane for lane in self._lanes(row) if lane in open_) if open_ else ()
+
+    def _lanes(self, row: Row) -> Iterator[Lane]:
+        return (lane for lane in lanes_of(row, self.models) if lane.scope is not Scope.NODE)  # its next node is not known
+
+    def _let_in(self, row: Row, *, due: bool) -> bool:
+        """Whether there is a place in every lane; takes it. ``due``: a probe may go now, whatever the time."""
+        if self.active >= self.bounds.parallelism:
+            return False
+        open_ = self._open(row)
+        if any(lane in self.probing or not (due or self.bounds.breaker.open[lane].probe_at <= self.now) for lane in open_):
+            return False
+        full = [lane for lane in self._lanes(row) if self.in_lane[lane] >= self._cap(lane)]
+        if full:
+            self.full.update(full)
+            return False
+        self._enter(row)
+        self.probing.update(open_)
+        return True
+
+    def _enter(self, row: Row) -> None:
+        self.active += 1
+        self.in_lane.update(self._lanes(row))
+
+    def _cap(self, lane: Lane) -> int:
+        cap = self.bounds.caps.get(lane, self.bounds.parallelism)
+        if lane.scope is Scope.CONFIGURATION and lane.name not in self.bounds.breaker.proven:
+            return min(cap, self.policy.unproven)
+        return cap
+
+
+def missing(
+    plan: FrozenPlan, rows: Mapping[int, Row], window: int, per_step: int, full: frozenset[Lane] = frozenset()
+) -> tuple[int, ...]:
+    """Ordinals to create now, in the order of admission: holes that a crash left and the next of the window of ``window`` trials
+    that are not terminal. What waits in a lane that takes no more neither fills the window nor gets company."""
+    models = models_of(plan)
+
+    def stuck(row: Row) -> bool:
+        return row.phase not in ACTIVE and bool(full) and not full.isdisjoint(lanes_of(row, models))
+
+    open_now = sum(not row.phase.terminal and not stuck(row) for row in rows.values())
+    wanted = min(per_step, window - open_now)
+    found: list[int] = []
+    for ordinal in order_of(plan).ordinals if wanted > 0 else ():
+        if len(found) >= wanted:
+            break
+        if ordinal not in rows and (not full or full.isdisjoint(_lanes_of_cell(plan, ordinal, models))):
+            found.append(ordinal)
+    return tuple(found)
+
+
+def _lanes_of_cell(plan: FrozenPlan, ordinal: int, models: Mapping[str, str]) -> tuple[Lane, ...]:
+    cell = plan.coordinates(ordinal)
+    return (
+        Lane(Scope.CONFIGURATION, cell.configuration),
+        Lane(Scope.MODEL, models[cell.configuration]),
+        Lane(Scope.TASK, cell.task),
+    )

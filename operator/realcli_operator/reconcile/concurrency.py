@@ -1,0 +1,92 @@
+"""How many trials of a model or configuration may have a pod: what was asked for, less where the provider throttles. Pure.
+
+Additive increase, multiplicative decrease over the ends of trials, in the order of time. The signal is `Trial.status.throttled`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from realcli.api.plan import Plan as FrozenPlan
+from realcli.api.sweep import Concurrency, SweepSpec
+from realcli_operator.reconcile.policy import Policy
+from realcli_operator.reconcile.recent import ACTIVE, End, Lane, Row, Scope, admission_lanes, models_of
+
+
+def asked_caps(plan: FrozenPlan, spec: SweepSpec) -> dict[Lane, int]:
+    """`models[].maxConcurrentTrials`, where given."""
+    used = {configuration.model for configuration in plan.configurations}
+    return {
+        Lane(Scope.MODEL, model.name): model.max_concurrent_trials
+        for model in spec.models
+        if model.max_concurrent_trials is not None and model.name in used
+    }
+
+
+def throttled_caps(
+    plan: FrozenPlan, rows: Mapping[int, Row], ends: Sequence[End], spec: SweepSpec, policy: Policy
+) -> dict[Lane, int]:
+    """Limits below what was asked for; ``ends`` newest first.
+
+    An attempt that met 429 in more than `Policy.throttled_share` of its requests halves the number that was in flight when it
+    ended. One that began before the last cut says nothing new: it measured the time before. `Policy.restore_after` ends without
+    throttling give one place back.
+    """
+    models = models_of(plan)
+    recent: dict[Lane, list[End]] = defaultdict(list)
+    for end in ends:
+        if end.row.throttled is None:
+            continue
+        for lane in admission_lanes(end.row, models):
+            if len(recent[lane]) < policy.throttle_window:
+                recent[lane].append(end)
+    share = Decimal(policy.throttled_share)
+    hot = {lane for lane, found in recent.items() if any((end.row.throttled or 0) > share for end in found)}
+    if not hot:
+        return {}
+    of_lane: dict[Lane, list[Row]] = defaultdict(list)
+    for row in rows.values():
+        for lane in admission_lanes(row, models):
+            if lane in hot:
+                of_lane[lane].append(row)
+    asked = asked_caps(plan, spec)
+    found = {lane: _replay(recent[lane][::-1], of_lane[lane], share, policy) for lane in hot}
+    return {lane: cap for lane, cap in found.items() if cap is not None and cap < asked.get(lane, spec.parallelism)}
+
+
+def _replay(ends: Sequence[End], rows: Sequence[Row], share: Decimal, policy: Policy) -> int | None:
+    """The limit after ``ends``, oldest first; None: none."""
+    limit: int | None = None
+    cut, clean = "", 0
+    for end in ends:
+        begun = end.row.begun
+        if (end.row.throttled or 0) > share:
+            if begun is not None and begun >= cut:
+                flight = _in_flight(rows, end.time)
+                limit = max(1, min(flight, limit or flight) // 2)
+                cut, clean = end.time, 0
+        elif limit is not None:
+            clean += 1
+            if clean == policy.restore_after:
+                limit, clean = limit + 1, 0
+    return limit
+
+
+def _in_flight(rows: Sequence[Row], time: str) -> int:
+    """Attempts that had begun and not ended at ``time``; at least the one that ended then."""
+    number = 0
+    for row in rows:
+        begun = row.begun
+        if begun is None or begun > time:
+            continue
+        ended = row.ended
+        number += row.phase in ACTIVE or (ended is not None and ended >= time)
+    return max(1, number)
+
+
+def shown(caps: Mapping[Lane, int]) -> list[Concurrency]:
+    """For the status: the first hundred, by scope and name."""
+    rows = (Concurrency(scope=lane.scope.value, name=lane.name, limit=cap) for lane, cap in caps.items())
+    return sorted(rows, key=lambda row: (row.scope, row.name))[:100]

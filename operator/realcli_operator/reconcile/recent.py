@@ -1,0 +1,184 @@
+"""What the statuses of trials tell of recent attempts: when each began and ended, how, and which lanes it belongs to. Pure.
+
+Breaker and concurrency are derived from this alone, so a restart of the operator forgets nothing of them. Times are RFC 3339 in
+whole seconds UTC, as the API keeps them: they sort as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from realcli.api.outcomes import BY_REASON, Effect, Phase, is_valid
+from realcli.api.plan import Plan as FrozenPlan
+from realcli_operator.kube.views import TrialView
+
+ACTIVE = frozenset({Phase.WORKING, Phase.VERIFYING})
+NOT_THE_LANE = frozenset({"Cancelled", "VerifierFault"})
+"""Ends that say nothing of the lane: asked for, or the task's own (which is withdrawn for it)."""
+
+HELD_BACK = frozenset({"Suspended", "BreakerOpen"})
+"""Reasons of a trial that waits for us and may start once we let it."""
+
+
+class Scope(StrEnum):
+    """What a lane is about."""
+
+    CONFIGURATION = "Configuration"
+    MODEL = "Model"
+    TASK = "Task"
+    NODE = "Node"
+
+
+class Lane(NamedTuple):
+    """All attempts of one configuration, model, task or node."""
+
+    scope: Scope
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.scope.lower()} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One trial, as far as the sweep cares."""
+
+    view: TrialView
+    ordinal: int
+    phase: Phase
+    reason: str
+    retry_after: str | None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.view.name
+
+    @property
+    def configuration(self) -> str:
+        """Its configuration."""
+        return str(self.view.spec["configuration"])
+
+    @property
+    def task(self) -> str:
+        """Its task."""
+        return str(self.view.spec["task"])
+
+    @property
+    def attempt(self) -> int:
+        """The attempt its status is about; 0 before the first."""
+        return _number(self.view.status.get("attempt"))
+
+    @property
+    def invalid_attempts(self) -> int:
+        """Attempts that ended invalid."""
+        return _number(self.view.status.get("invalidAttempts"))
+
+    @property
+    def throttled(self) -> Decimal | None:
+        """Share of the requests of its last attempt that were answered 429; None: unknown."""
+        try:
+            share = Decimal(str(self.view.status.get("throttled")))
+        except InvalidOperation:
+            return None
+        return share if share.is_finite() else None
+
+    @property
+    def sealed_work(self) -> bool:
+        """Whether its agent is done, with a seal, and its verifier is not."""
+        end = BY_REASON.get(str(self.view.status.get("workEnd")))
+        return self.phase is Phase.VERIFYING and end is not None and is_valid(end.reason)
+
+    @property
+    def running(self) -> Mapping[str, Any]:
+        """Its condition `Running`, {} without one."""
+        conditions = self.view.status.get("conditions") or ()
+        return next((c for c in conditions if c.get("type") == "Running"), {})
+
+    @property
+    def begun(self) -> str | None:
+        """When the attempt of its status began, as far as it is known."""
+        started = time_of(self.view.status.get("startedAt"))
+        if started is not None:
+            return started
+        return self.changed if self.running.get("status") == "True" else None
+
+    @property
+    def changed(self) -> str | None:
+        """When the condition `Running` last changed."""
+        return time_of(self.running.get("lastTransitionTime"))
+
+    @property
+    def ended(self) -> str | None:
+        """When the trial (or, between attempts, its last attempt) ended."""
+        return time_of(self.view.status.get("endedAt")) if self.phase.terminal else self.changed
+
+
+class End(NamedTuple):
+    """How the last attempt of a trial ended."""
+
+    time: str
+    row: Row
+    reason: str
+    valid: bool
+    failing: bool
+    """By the infrastructure: what the agent cannot cause, and neither we nor the cluster asked for."""
+
+
+def lanes_of(row: Row, models: Mapping[str, str]) -> tuple[Lane, ...]:
+    """The lanes of a trial; that of its last node too."""
+    lanes = (*admission_lanes(row, models), Lane(Scope.TASK, row.task))
+    node = row.view.status.get("node")
+    return (*lanes, Lane(Scope.NODE, str(node))) if node else lanes
+
+
+def admission_lanes(row: Row, models: Mapping[str, str]) -> tuple[Lane, Lane]:
+    """The lanes whose concurrency is limited."""
+    configuration = row.configuration
+    return Lane(Scope.CONFIGURATION, configuration), Lane(Scope.MODEL, models.get(configuration, ""))
+
+
+def models_of(plan: FrozenPlan) -> dict[str, str]:
+    """Configuration → model."""
+    return {configuration.name: configuration.model for configuration in plan.configurations}
+
+
+def ends_of(rows: Iterable[Row]) -> list[End]:
+    """The last end of every trial that has one, newest first. A trial between attempts has one; one that runs again has none."""
+    found = [end for row in rows if (end := _end(row)) is not None]
+    return sorted(found, key=lambda end: (end.time, end.row.ordinal), reverse=True)
+
+
+def _end(row: Row) -> End | None:
+    time = row.ended
+    if row.phase.terminal:
+        reason = row.reason
+    elif row.phase not in ACTIVE and row.attempt and row.running.get("status") == "False":
+        reason = str(row.running.get("reason"))
+    else:
+        return None
+    known = BY_REASON.get(reason)
+    if time is None or known is None or known.effect is Effect.HELD or reason in NOT_THE_LANE:
+        return None
+    valid = is_valid(reason)
+    return End(time, row, reason, valid, not valid)
+
+
+def _number(value: Any) -> int:
+    """A status that a newer operator wrote, or that is broken, stops its own trial and not the sweep."""
+    return value if isinstance(value, int) else 0
+
+
+def time_of(value: Any) -> str | None:
+    """The value if it is a time of ours."""
+    return value if isinstance(value, str) and len(value) == len("2026-12-01T12:00:00Z") and value.endswith("Z") else None
+
+
+def parsed(time: str) -> datetime:
+    """The time as one with a zone."""
+    return datetime.fromisoformat(time)
