@@ -1,0 +1,48 @@
+"""What the condition `Complete` says: as much as operator and report together know, and never that more was scored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from realcli.api.outcomes import Phase
+from realcli.api.termination import Result
+from realcli_operator.reconcile.conditions import find
+from realcli_operator.reconcile.sweep import decide_sweep
+
+
+def told(a: Any, report: dict[str, Any], *, invalid: bool = False) -> tuple[str, str, str]:
+    """(state, reason and message of Complete) of a sweep of two trials after its report Job."""
+    trials = (a.settled(0), a.settled(1, Phase.INVALID, "NodeLost") if invalid else a.settled(1))
+    message = a.message("Report", Result.REPORTED, uri="s3://evals/x", seal=a.seal, **report)
+    jobs = {
+        "first-j0000": a.done_job("judge", a.message("Judge", Result.JUDGED, seal=a.seal), "first-j0000"),
+        "first-report": a.done_job("report", message, "first-report"),
+    }
+    known = decide_sweep(a.sweep_facts(plan=a.plan()), a.now).status
+    status = decide_sweep(a.sweep_facts(plan=a.plan(), status=known, trials=trials, jobs=jobs), a.now).status
+    assert status is not None
+    complete = find(status.conditions, "Complete")
+    assert complete is not None
+    return status.state, complete.reason, complete.message
+
+
+def test_everything_scored(a: Any) -> None:
+    counts = "2 valid, 0 invalid, 0 missing of 2 trials; 1 of 1 groups judged"
+    assert told(a, {"message": counts}) == ("Complete", "Scored", "2 trials scored")
+
+
+def test_an_invalid_trial(a: Any) -> None:
+    counts = "1 valid, 1 invalid, 0 missing of 2 trials; 1 of 1 groups judged"
+    expected = f"1 of 2 trials ended Invalid ({counts}); missing is not 0"
+    assert told(a, {"message": counts, "reason": "Incomplete"}, invalid=True) == ("Incomplete", "Incomplete", expected)
+
+
+def test_a_group_that_the_report_did_not_find(a: Any) -> None:
+    counts = "0 valid, 0 invalid, 2 missing of 2 trials; 0 of 1 groups judged"
+    expected = f"not every trial is in the report ({counts}); missing is not 0"
+    assert told(a, {"message": counts, "reason": "Incomplete"}) == ("Incomplete", "Incomplete", expected)
+
+
+def test_a_report_that_says_no_counts(a: Any) -> None:
+    assert told(a, {}, invalid=True)[2] == "1 of 2 trials ended Invalid; missing is not 0"
+    assert told(a, {"reason": "Incomplete"})[2] == "not every trial is in the report; missing is not 0"
