@@ -5,24 +5,29 @@ The plan Job is the only thing that runs before the plan is stored; what it refu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from realcli.api.base import seconds
-from realcli.api.outcomes import BY_REASON, Effect
+from realcli.api.outcomes import BY_REASON, Effect, Phase
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import ScoreRow, SweepStatus
+from realcli.api.sweep import Resolved, ScoreRow, SweepStatus
 from realcli.api.termination import Result, Termination
+from realcli_operator.reconcile.admission import Admission, Bounds, admit, missing
+from realcli_operator.reconcile.breaker import Breaker, breaker_of
+from realcli_operator.reconcile.concurrency import asked_caps, shown, throttled_caps
 from realcli_operator.reconcile.conditions import find, is_true, with_condition, without
 from realcli_operator.reconcile.facts import JobFacts, SweepFacts
 from realcli_operator.reconcile.jobs import Done, Gone, Lost, Running, job_state
 from realcli_operator.reconcile.names import judge_job, plan_job, report_job
 from realcli_operator.reconcile.plans import JobIntent, Note, Removal, SweepPlan, Task, earliest
 from realcli_operator.reconcile.policy import Policy, backoff
-from realcli_operator.reconcile.tally import Row, admit, complete_groups, count, group_input, missing, rows_of
+from realcli_operator.reconcile.recent import HELD_BACK, Row, ends_of, parsed
+from realcli_operator.reconcile.tally import complete_groups, count, group_input, rows_of
 
-State = Literal["Planning", "Running", "Suspended", "Complete", "Incomplete", "Failed"]
+State = Literal["Planning", "Running", "Suspended", "Degraded", "Complete", "Incomplete", "Failed"]
 
 
 def decide_sweep(facts: SweepFacts, now: datetime, policy: Policy | None = None) -> SweepPlan:
@@ -62,6 +67,7 @@ class _Draft:
     store_plan: FrozenPlan | None = None
     create_trials: tuple[int, ...] = ()
     grants: frozenset[str] = frozenset()
+    broken: frozenset[str] = frozenset()
     wake: tuple[str, ...] = ()
     delays: list[float | None] = field(default_factory=list)
     events: list[Note] = field(default_factory=list)
@@ -211,16 +217,11 @@ class _Step:
     def _running(self, plan: FrozenPlan) -> None:
         rows = rows_of(self.facts.trials)
         suspended = self.facts.spec.suspend
-        parallelism = self.facts.spec.parallelism
-        admission = admit(rows, self.facts.granted, parallelism, self.now, held=suspended)
-        self.draft.grants = admission.grants
-        self.draft.delays.append(admission.next_due)
-        waiting = (row for row in rows.values() if not row.phase.terminal and not row.retry_after)
-        mismatched = (row.name for row in waiting if (row.reason == "Suspended") != suspended and row.phase == "Pending")
-        shown = tuple(mismatched) if suspended or self._was_suspended() else ()
-        self.draft.wake = tuple(dict.fromkeys((*admission.new, *shown)))
+        admission = self._admission(plan, rows)
+        self.draft.wake = tuple(dict.fromkeys((*admission.new, *self._mismatched(rows, admission))))
         if not suspended:
-            self.draft.create_trials = missing(plan, rows, self.policy.look_ahead * parallelism, self.policy.creates_per_step)
+            window = self.policy.look_ahead * self.facts.spec.parallelism
+            self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full)
             if self.draft.create_trials:
                 self.draft.delays.append(0.0)
         judged = self._judging(plan, rows)
@@ -230,6 +231,45 @@ class _Step:
         if not self.failing:  # whoever deletes a failed Job lets it run again
             self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Failed")})
         self._show_plan(plan)
+
+    def _admission(self, plan: FrozenPlan, rows: dict[int, Row]) -> Admission:
+        """Who may start, and why not more."""
+        spec = self.facts.spec
+        ends = ends_of(rows.values())
+        breaker = breaker_of(plan, rows.values(), ends, self.now, self.policy)
+        throttled = throttled_caps(plan, rows, ends, spec, self.policy)
+        bounds = Bounds(spec.parallelism, {**asked_caps(plan, spec), **throttled}, breaker, held=spec.suspend)
+        admission = admit(plan, rows, self.facts.granted, bounds, self.now, self.policy)
+        self.draft.grants, self.draft.broken = admission.grants, admission.broken
+        self.draft.delays += [admission.next_due, breaker.again]
+        self._degraded(breaker)
+        resolved = Resolved(parallelism=spec.parallelism, concurrency=shown(throttled))
+        self.status = self.status.model_copy(update={"resolved": resolved})
+        return admission
+
+    def _mismatched(self, rows: dict[int, Row], admission: Admission) -> Iterator[str]:
+        """Waiting trials whose status says something else than what keeps them."""
+        suspended = self.facts.spec.suspend
+        for row in rows.values():
+            if row.phase is not Phase.PENDING or (row.retry_after and parsed(row.retry_after) > self.now):
+                continue
+            shown = row.reason if row.reason in HELD_BACK else None
+            held = "Suspended" if suspended else "BreakerOpen" if row.name in admission.broken else None
+            if shown != held:
+                yield row.name
+
+    def _degraded(self, breaker: Breaker) -> None:
+        """The condition says where nothing starts, and why."""
+        known = find(self.status.conditions, "Degraded")
+        if breaker.open:
+            lanes = [breaker.open[lane].describe(self.policy.probe_interval) for lane in sorted(breaker.open)]
+            text = "; ".join(lanes)
+            if known is None or known.status != "True":
+                self.draft.events.append(Note("Warning", "BreakerOpen", text[:1000]))
+            self.condition("Degraded", "True", "BreakerOpen", text)
+        elif known is not None and known.status == "True":
+            self.draft.events.append(Note("Normal", "BreakerClosed", "attempts go well again; everything may start"))
+            self.condition("Degraded", "False", "Recovered", "")
 
     def _judging(self, plan: FrozenPlan, rows: dict[int, Row]) -> int:
         """Start and read judge Jobs; returns the number of groups judged."""
@@ -321,9 +361,6 @@ class _Step:
         elif find(self.status.conditions, "Suspended") is not None:
             self.condition("Suspended", "False", "Resumed", "")
 
-    def _was_suspended(self) -> bool:
-        return find(self.status.conditions, "Suspended") is not None
-
     def _counted(self, plan: FrozenPlan, rows: dict[int, Row], judged: int) -> None:
         counts = count(plan, rows, judged)
         text = f"{counts.sealed + counts.invalid}/{counts.total}"
@@ -338,6 +375,8 @@ class _Step:
             return "Failed"
         if self.facts.spec.suspend:
             return "Suspended"
+        if is_true(conditions, "Degraded"):
+            return "Degraded"
         return "Running" if is_true(conditions, "Planned") else "Planning"
 
     def _freeze(self) -> SweepPlan:
@@ -356,6 +395,7 @@ class _Step:
             store_plan=draft.store_plan,
             create_trials=draft.create_trials,
             grants=draft.grants,
+            broken=draft.broken,
             wake=draft.wake,
             status=status,
             requeue_after=earliest(*draft.delays),
@@ -365,7 +405,7 @@ class _Step:
 
 def _only_counts(new: SweepStatus, old: SweepStatus) -> bool:
     """Whether nothing but counters changed: they may wait."""
-    return new.model_copy(update={"counts": old.counts, "trials": old.trials}) == old
+    return new.model_copy(update={"counts": old.counts, "trials": old.trials, "resolved": old.resolved}) == old
 
 
 def _said(message: Termination) -> tuple[str, str]:
