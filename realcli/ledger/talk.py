@@ -49,7 +49,7 @@ class AgentQuestion(Data):
     kind: ClassVar[str] = "agent_question"
     text: Text
     request_id: str | None = None
-    parts: list[str] = []  # the single questions where one call asks several
+    parts: list[str] = []  # the single questions with their options, where one call asks several
 
 
 class InterimClaim(Data):

@@ -138,7 +138,7 @@ class Question:
     request_id: str
     text: str
     parts: tuple[str, ...] = ()
-    """The single questions where one call asks several, as keys for `answer`; () for one question."""
+    """The single questions where one call asks several, each with its options below, as in `text`; () for one question."""
     prose: bool = False
     """A message in the agent's own words that waits for an answer: a report as often as a question. It is read like any text."""
 
@@ -233,7 +233,7 @@ class AgentAdapter(Protocol):
     ) -> None:
         """Answer a `Question` (allow: `text` is the answer) or an unanswered `PermissionRequest` (deny: `text` is the reason).
 
-        `parts`: answers to single questions by their text, as `Question.parts` gave it; the others get `text`.
+        `parts`: answers to single questions by their text without options; the others get `text`.
         LookupError if it is not open any more: an interrupt withdraws it.
         """
 

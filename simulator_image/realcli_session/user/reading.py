@@ -132,8 +132,7 @@ def _parts(text: str) -> list[_Part]:
         if not line.strip():
             continue
         said = [_Part(part) for part in sentences(line)]
-        item = _MARKER.match(line) is not None and not line.lstrip().startswith("#")
-        if item and lead is not None:
+        if _is_item(line) and lead is not None:
             lead = found[-1] = _Part(lead.text, (*lead.options, *(part.text for part in said)))
             continue
         found += said
@@ -205,12 +204,15 @@ def denies(words: Iterable[str]) -> bool:
 
 
 def read(text: str, questions: tuple[str, ...] | None = None) -> Reading:
-    """`text`: the agent's last visible message. `questions`: those of a typed channel, which are then all that is read."""
+    """`text`: the agent's last visible message. `questions`: those of a typed channel, which are then all that is read.
+
+    A question stands with its options below it, as lines of a list.
+    """
     text = text[-MAX_READ:]
     if questions is not None:
         questions = tuple(question[:MAX_READ] for question in questions[:MAX_REQUESTS])
         whole = "\n".join(questions)
-        asked = [request for question in questions if (request := _request(question, f"{whole}\n{text}")) is not None]
+        asked = [request for question in questions for request in _typed(question, f"{whole}\n{text}")]
         return Reading(whole, _each_once(asked), typed=True)
     asked = [request for part in _parts(text) if (request := _asked(part, text)) is not None]
     return Reading(text, _each_once(asked), typed=False)
@@ -222,6 +224,25 @@ def _each_once(requests: list[Request]) -> tuple[Request, ...]:
     for request in requests:
         found.setdefault(None if request.bare else request, request)
     return tuple(found.values())[:MAX_REQUESTS]
+
+
+def _typed(question: str, message: str) -> Iterator[Request]:
+    """It is read as the same text in a message is: no agent is answered otherwise because its program has a channel.
+
+    The channel says that it is a question, so one in which no sentence asks is one as a whole, but for its options.
+    """
+    asking = [part for part in _parts(question) if part.options or _asks(part.text)]
+    found = [_asked(part, message) for part in asking] if asking else [_request(_without_items(question), message)]
+    yield from (request for request in found if request is not None)
+
+
+def _without_items(question: str) -> str:
+    lines = [line for line in question.split("\n") if not _is_item(line)]
+    return "\n".join(lines) if tokens(" ".join(lines)) else question
+
+
+def _is_item(line: str) -> bool:
+    return _MARKER.match(line) is not None and not line.lstrip().startswith("#")
 
 
 def _asked(part: _Part, message: str) -> Request | None:

@@ -131,24 +131,36 @@ def offers(text: str) -> bool:
     return bool(re.search(rf":{CLOSERS}$", text)) and bool(LEAD.match(" ".join(words)))
 
 
+def asking(text: str) -> bool:
+    boxed = YES_NO.search(text)
+    if boxed:
+        return bool(tokens(text[: boxed.start()]))
+    return bool(re.search(rf"\?{CLOSERS}$", text) or ASKS.match(" ".join(tokens(text))))
+
+
+def asked_in(says: str, questions: list[str] | None) -> Iterator[tuple[str, bool]]:
+    """What is asked: (text, is a choice). A typed question is a text of its own, and asks even if none of its sentences does."""
+    for text in [says] if questions is None else questions:
+        found = [(one, choice) for one, choice in chosen_from(text) if choice or asking(one)]
+        if not found and questions is not None:
+            kept = [line for line in text.split("\n") if not re.match(r"\s*(?:[-*+•]|\d+[.)])\s", line)]
+            found = [("\n".join(kept) if tokens("\n".join(kept)) else text, False)]
+        for one, choice in found:
+            boxed = None if choice else YES_NO.search(one)
+            yield one[: boxed.start()] if boxed and tokens(one[: boxed.start()]) else one, choice
+
+
 def requests_of(says: str, questions: list[str] | None) -> list[dict[str, Any]]:
     """Text, tokens, bare, for leave, may name an action, texts in which a bare one finds actions."""
     found: list[dict[str, Any]] = []
-    for text, choice in chosen_from(says) if questions is None else ((one, False) for one in questions):
+    for text, choice in asked_in(says, questions):
         if choice:
             one = {"text": text, "words": set(tokens(text)), "bare": False, "leave": False, "named": False}
             if one not in found:
                 found.append(one)
             continue
-        boxed = YES_NO.search(text) if questions is None else None
-        if boxed:
-            text = text[: boxed.start()]
         words = tokens(text)
         joined, bare = " ".join(words), BARE.issuperset(words)
-        if boxed and not words:
-            continue
-        if questions is None and not boxed and not re.search(rf"\?{CLOSERS}$", text) and not ASKS.match(joined):
-            continue
         if OPEN.search(joined) or (bare and OPENS & set(words)):
             continue
         or_not = joined.endswith("or not")

@@ -206,7 +206,7 @@ def test_questions() -> None:
         ]
     }
     assert question_text(asked) == "Which?\n- A: first\n- B\n\nWhy?"
-    assert question_parts(asked) == ("Which?", "Why?")
+    assert question_parts(asked) == ("Which?\n- A: first\n- B", "Why?")
     assert question_parts({"questions": asked["questions"][:1]}) == ()
     assert question_answer(asked, "B", {}) == {**asked, "answers": {"Which?": "B", "Why?": "B"}}
     assert question_answer(asked, "B", {"Why?": "C"}) == {**asked, "answers": {"Which?": "B", "Why?": "C"}}

@@ -246,5 +246,5 @@ def test_questions() -> None:
         ]
     }
     assert question_text(asked) == "Which?\n- A: first\n- B\n\nWhy?"
-    assert question_parts(asked) == ("Which?", "Why?")
+    assert question_parts(asked) == ("Which?\n- A: first\n- B", "Why?")
     assert question_answers(asked, "B", {"Why?": "C"}) == {"answers": {"q1": {"answers": ["B"]}, "q2": {"answers": ["C"]}}}

@@ -27,6 +27,7 @@ from realcli.ledger.events import (
 )
 from realcli.ledger.writer import LedgerWriter
 from realcli_session.agents import port as agent
+from realcli_session.agents.questions import question_parts, question_text
 from realcli_session.phases.collab import collab_work
 from realcli_session.phases.table import Cause
 from realcli_session.phases.working import WorkingClock
@@ -203,6 +204,23 @@ async def test_a_typed_question_is_answered_through_its_channel(tmp_path: Path, 
     assert [(a.wants, a.how, a.answer) for a in stage.of(Ask)] == [("authorisation", "structured", "approval")]
     assert [(a.action, a.message_id) for a in stage.of(Approval)] == [("logs", "m2")]
     assert stage.of(UserMessage)[1].how == "answer"
+
+
+async def test_the_options_of_a_typed_question_change_nothing(tmp_path: Path, build: Any) -> None:
+    """The same question through each program's channel and as a text: the same decision."""
+    options = [{"label": "yes", "description": "yes"}, {"label": "no", "description": "no"}]
+    asked = {"questions": [{"question": "May I delete the logs?", "header": "Logs", "options": options}]}
+    said = []
+    for question in (
+        agent.Question("q1", question_text(asked), question_parts(asked)),
+        agent.Question("q1", "May I delete the logs?\n- yes\n- no", prose=True),
+    ):
+        stage = Stage(tmp_path / str(len(said)), build, plain(build), question, YIELD, YIELD)
+        assert await stage.run() == (Cause.COMPLETED, "")
+        assert [a.action for a in stage.of(Approval)] == ["logs"]
+        said.append([text for _, text in stage.agent.told[1:]])
+        assert [(a.wants, a.matched, a.answer) for a in stage.of(Ask)] == [("authorisation", ["action:logs"], "approval")]
+    assert said[0] == said[1]
 
 
 async def test_a_message_that_waits_is_read_like_any_text(tmp_path: Path, build: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,6 +65,39 @@ SAY = {
 @pytest.mark.parametrize("name", ASK)
 def test_it_asks(name: str) -> None:
     assert read(ASK[name]).requests, ASK[name]
+
+
+@pytest.mark.parametrize("name", ASK)
+def test_a_channel_for_questions_changes_nothing(name: str) -> None:
+    plain, typed = read(ASK[name]).requests, read("", (ASK[name],)).requests
+    assert [replace(one, about="") if one.bare else one for one in typed] == [
+        replace(one, about="") if one.bare else one for one in plain
+    ]
+
+
+OPTIONS = {
+    "yes and no": ("May I delete the logs?\n- yes: yes\n- no: no", ("authorisation", True, False)),
+    "the negation is an option's": ("Delete the logs?\n- Do it\n- Do not", ("information", True, False)),
+    "the word of choice is an option's": ("May I delete the logs?\n- yes\n- tell me which", ("authorisation", True, False)),
+    "no mark": ("Delete the logs\n- yes\n- no", ("information", True, False)),
+    "a negation of its own": ("Shall I not delete the logs?\n- yes", ("authorisation", False, False)),
+    "said before it": ("There is no backup. May I delete the logs?\n- yes", ("authorisation", True, False)),
+    "a choice": ("Which one?\n- Cents: as in the table\n- Euro", ("information", False, False)),
+    "bare": ("Shall I go on?\n- Delete the logs\n- No", ("authorisation", True, True)),
+    "only items": ("- port", ("information", True, False)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("beside", [(), ("Which colour?",)])
+def test_a_typed_question_with_options(name: str, beside: tuple[str, ...]) -> None:
+    asked, expected = OPTIONS[name]
+    request = read("", (asked, *beside)).requests[0]
+    assert (request.wants, request.leave, request.bare) == expected
+
+
+def test_open_questions_stay_open_with_options() -> None:
+    assert not read("", ("What next?\n- tests\n- stop", "Anything else?\n- no")).requests
 
 
 @pytest.mark.parametrize("name", SAY)
