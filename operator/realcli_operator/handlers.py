@@ -21,7 +21,8 @@ from realcli_operator.pods.trial import trial_pod
 from realcli_operator.reconcile.facts import SweepFacts, UnreadableObject
 from realcli_operator.reconcile.outcome import refused
 from realcli_operator.reconcile.plans import Note, SweepPlan, Task, TrialPlan
-from realcli_operator.reconcile.sweep import blocked, decide_sweep, newly_unready
+from realcli_operator.reconcile.sweep import decide_sweep
+from realcli_operator.reconcile.sweepstatus import blocked, newly_unready
 from realcli_operator.reconcile.trial import decide_trial
 
 BLOCKED_AGAIN = 60.0

@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Literal
 
 from realcli.api.base import seconds
-from realcli.api.outcomes import BY_REASON, Effect, Phase
+from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import Resolved, ScoreRow, SweepStatus
+from realcli.api.sweep import Resolved, SweepStatus
 from realcli.api.termination import Result, Termination
 from realcli_operator.reconcile.admission import Admission, Bounds, admit, missing
 from realcli_operator.reconcile.breaker import Breaker, breaker_of
@@ -25,37 +25,13 @@ from realcli_operator.reconcile.names import judge_job, plan_job, report_job
 from realcli_operator.reconcile.plans import JobIntent, Note, Removal, SweepPlan, Task, earliest
 from realcli_operator.reconcile.policy import Policy, backoff
 from realcli_operator.reconcile.recent import HELD_BACK, Row, ends_of, parsed
+from realcli_operator.reconcile.sweepstatus import STARTING, columns, newly_unready, only_counts, passes, said, state_of
 from realcli_operator.reconcile.tally import complete_groups, count, group_input, rows_of
-
-State = Literal["Planning", "Running", "Suspended", "Degraded", "Complete", "Incomplete", "Failed"]
 
 
 def decide_sweep(facts: SweepFacts, now: datetime, policy: Policy | None = None) -> SweepPlan:
     """The next step of a sweep."""
     return _Step(facts, now, policy or Policy()).decide()
-
-
-STARTING = frozenset(
-    {"Unschedulable", "PodNotCreated", "PodNotStarted", "ImageUnavailable", "ConfigurationError", "StillDeleting"}
-)
-"""Reasons of `Ready` that are over once the pod of a Job runs. What a Job said of storage or a provider stands until one says
-better."""
-
-
-def newly_unready(before: SweepStatus, after: SweepStatus) -> tuple[Note, ...]:
-    """A warning where something begins to keep a sweep from going on: once for each reason, not once for each try."""
-    old, new = find(before.conditions, "Ready"), find(after.conditions, "Ready")
-    if new is None or new.status != "False" or (old is not None and (old.status, old.reason) == (new.status, new.reason)):
-        return ()
-    return (Note("Warning", new.reason, new.message),)
-
-
-def blocked(facts: SweepFacts, status: SweepStatus, reason: str, message: str, now: datetime) -> SweepStatus:
-    """``status``, of a sweep that the API server refused an object, or that met a foreign or earlier one of its name."""
-    conditions = find(facts.status.conditions, "Ready"), *without(status.conditions, "Ready")
-    known = [condition for condition in conditions if condition is not None]
-    generation = facts.sweep.generation
-    return status.model_copy(update={"conditions": with_condition(known, "Ready", "False", reason, message, now, generation)})
 
 
 @dataclass
@@ -96,7 +72,9 @@ class _Step:
             self._planning()
         else:
             self._running(self.facts.plan)
-        self.status = self.status.model_copy(update={"state": self._state(), "observed_generation": self.facts.sweep.generation})
+        self.status = self.status.model_copy(
+            update={"state": state_of(self.status, self.facts.spec), "observed_generation": self.facts.sweep.generation}
+        )
         return self._freeze()
 
     # -- planning
@@ -176,8 +154,8 @@ class _Step:
 
     def _refused(self, job: JobFacts, state: Done) -> None:
         """The plan Job said no. What passes is tried again; everything else is for a person, and starts nothing."""
-        reason, text = _said(state.message)
-        if _passes(reason):
+        reason, text = said(state.message)
+        if passes(reason):
             self.condition("Ready", "False", reason, f"{text}; it is tried again by itself")
             self._again(job, Task.PLAN, text, state.since)
             return
@@ -299,8 +277,8 @@ class _Step:
         if isinstance(state, Lost):
             self._again(job, task, state.why, state.since, group=group, bounded=bounded)
             return
-        reason, text = _said(state.message)
-        if _passes(reason):
+        reason, text = said(state.message)
+        if passes(reason):
             self._again(job, task, f"{reason}: {text}", state.since, group=group)
         else:
             self._failed(bounded, f"Job {job.job.name}: {reason}: {text}")
@@ -335,7 +313,7 @@ class _Step:
             update={
                 "report_uri": message.uri,
                 "scores": message.scores[:50],
-                **_columns(message.scores),
+                **columns(message.scores),
             }
         )
         self.draft.grants = frozenset()
@@ -366,22 +344,9 @@ class _Step:
         text = f"{counts.sealed + counts.invalid}/{counts.total}"
         self.status = self.status.model_copy(update={"counts": counts, "trials": text})
 
-    def _state(self) -> State:
-        conditions = self.status.conditions
-        complete = find(conditions, "Complete")
-        if complete is not None and complete.status == "True":
-            return "Incomplete" if complete.reason == "Incomplete" else "Complete"
-        if is_true(conditions, "Failed"):
-            return "Failed"
-        if self.facts.spec.suspend:
-            return "Suspended"
-        if is_true(conditions, "Degraded"):
-            return "Degraded"
-        return "Running" if is_true(conditions, "Planned") else "Planning"
-
     def _freeze(self) -> SweepPlan:
         status: SweepStatus | None = self.status if self.status != self.facts.status else None
-        if status is not None and _only_counts(status, self.facts.status) and self.facts.last_write is not None:
+        if status is not None and only_counts(status, self.facts.status) and self.facts.last_write is not None:
             left = self.policy.status_interval - (self.now - self.facts.last_write).total_seconds()
             if left > 0:
                 status = None
@@ -401,27 +366,3 @@ class _Step:
             requeue_after=earliest(*draft.delays),
             events=tuple(draft.events),
         )
-
-
-def _only_counts(new: SweepStatus, old: SweepStatus) -> bool:
-    """Whether nothing but counters changed: they may wait."""
-    return new.model_copy(update={"counts": old.counts, "trials": old.trials, "resolved": old.resolved}) == old
-
-
-def _said(message: Termination) -> tuple[str, str]:
-    reason = message.reason or "Refused"
-    return reason, message.message or reason
-
-
-def _passes(reason: str) -> bool:
-    """Whether waiting may help."""
-    row = BY_REASON.get(reason)
-    return row is not None and row.effect is Effect.RETRY
-
-
-def _columns(scores: list[ScoreRow]) -> dict[str, str | None]:
-    """Scores for `kubectl get sweeps`, where there is one configuration."""
-    if len(scores) != 1:
-        return {}
-    row = scores[0]
-    return {"r_exec": row.r_exec, "r_collab": row.r_collab, "s": row.s, "j": row.j}

@@ -17,7 +17,8 @@ from realcli_operator.reconcile.facts import JobFacts, PlanLog
 from realcli_operator.reconcile.order import order_of
 from realcli_operator.reconcile.plans import JobIntent, SweepPlan, Task
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.sweep import blocked, decide_sweep
+from realcli_operator.reconcile.sweep import decide_sweep
+from realcli_operator.reconcile.sweepstatus import blocked
 from realcli_operator.reconcile.tally import complete_groups, count, rows_of
 
 

@@ -1,0 +1,78 @@
+"""Parts of a sweep's status: its summary, what keeps it from going on, what a Job said. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from realcli.api.outcomes import BY_REASON, Effect
+from realcli.api.sweep import ScoreRow, SweepSpec, SweepStatus
+from realcli.api.termination import Termination
+from realcli_operator.reconcile.conditions import find, is_true, with_condition, without
+from realcli_operator.reconcile.facts import SweepFacts
+from realcli_operator.reconcile.plans import Note
+
+State = Literal["Planning", "Running", "Suspended", "Degraded", "Complete", "Incomplete", "Failed"]
+
+
+def state_of(status: SweepStatus, spec: SweepSpec) -> State:
+    """The summary of the conditions."""
+    conditions = status.conditions
+    complete = find(conditions, "Complete")
+    if complete is not None and complete.status == "True":
+        return "Incomplete" if complete.reason == "Incomplete" else "Complete"
+    if is_true(conditions, "Failed"):
+        return "Failed"
+    if spec.suspend:
+        return "Suspended"
+    if is_true(conditions, "Degraded"):
+        return "Degraded"
+    return "Running" if is_true(conditions, "Planned") else "Planning"
+
+
+STARTING = frozenset(
+    {"Unschedulable", "PodNotCreated", "PodNotStarted", "ImageUnavailable", "ConfigurationError", "StillDeleting"}
+)
+"""Reasons of `Ready` that are over once the pod of a Job runs. What a Job said of storage or a provider stands until one says
+better."""
+
+
+def newly_unready(before: SweepStatus, after: SweepStatus) -> tuple[Note, ...]:
+    """A warning where something begins to keep a sweep from going on: once for each reason, not once for each try."""
+    old, new = find(before.conditions, "Ready"), find(after.conditions, "Ready")
+    if new is None or new.status != "False" or (old is not None and (old.status, old.reason) == (new.status, new.reason)):
+        return ()
+    return (Note("Warning", new.reason, new.message),)
+
+
+def blocked(facts: SweepFacts, status: SweepStatus, reason: str, message: str, now: datetime) -> SweepStatus:
+    """``status``, of a sweep that the API server refused an object, or that met a foreign or earlier one of its name."""
+    conditions = find(facts.status.conditions, "Ready"), *without(status.conditions, "Ready")
+    known = [condition for condition in conditions if condition is not None]
+    generation = facts.sweep.generation
+    return status.model_copy(update={"conditions": with_condition(known, "Ready", "False", reason, message, now, generation)})
+
+
+def only_counts(new: SweepStatus, old: SweepStatus) -> bool:
+    """Whether nothing but counters changed: they may wait."""
+    return new.model_copy(update={"counts": old.counts, "trials": old.trials, "resolved": old.resolved}) == old
+
+
+def said(message: Termination) -> tuple[str, str]:
+    """Reason and text of a refusal."""
+    reason = message.reason or "Refused"
+    return reason, message.message or reason
+
+
+def passes(reason: str) -> bool:
+    """Whether waiting may help."""
+    row = BY_REASON.get(reason)
+    return row is not None and row.effect is Effect.RETRY
+
+
+def columns(scores: list[ScoreRow]) -> dict[str, str | None]:
+    """Scores for `kubectl get sweeps`, where there is one configuration."""
+    if len(scores) != 1:
+        return {}
+    row = scores[0]
+    return {"r_exec": row.r_exec, "r_collab": row.r_collab, "s": row.s, "j": row.j}
