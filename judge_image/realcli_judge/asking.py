@@ -53,5 +53,6 @@ def asking(inputs: Inputs, configuration: str, task: str, judge8: str, environ: 
         lambda key: inputs.paths.judge_exchange(judge8, configuration, task, key),
         open_backend(judge.model, environ),
         prices,
+        inputs.lock.judge_model,
     )
     return Asking(settings, stored, Purse.of(judge.budget, inputs.plan.groups, prices), in_threads)

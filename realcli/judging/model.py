@@ -86,7 +86,7 @@ class JudgeReply(Frozen):
 
     message: Message  # role assistant
     stop: Literal["end", "tools", "length", "refusal", "other"]
-    model: str  # the id that answered
+    model: str  # the id that answered; "": the endpoint names none
     usage: Tokens | None = None  # None: the endpoint did not say
 
 

@@ -89,7 +89,7 @@ def reply_of(answer: Answer) -> JudgeReply:
         {
             "message": Message(role="assistant", text="\n".join(texts), uses=uses),
             "stop": _STOPS.get(answer.stop_reason or "", "other"),
-            "model": answer.model,
+            "model": plain(answer.model),
             "usage": None
             if usage is None
             else Tokens(

@@ -109,7 +109,7 @@ def chat_reply(answer: ChatCompletion) -> JudgeReply:
     tokens = usage and Tokens(input=max(0, usage.prompt_tokens - cached), cache_read=cached, output=usage.completion_tokens)
     text = plain(message.content or message.refusal)
     return JudgeReply.model_validate(
-        {"message": Message(role="assistant", text=text, uses=uses), "stop": stop, "model": answer.model, "usage": tokens}
+        {"message": Message(role="assistant", text=text, uses=uses), "stop": stop, "model": plain(answer.model), "usage": tokens}
     )
 
 
@@ -161,7 +161,7 @@ def responses_reply(answer: Response) -> JudgeReply:
     cached = usage.input_tokens_details.cached_tokens if usage is not None and usage.input_tokens_details else 0
     tokens = usage and Tokens(input=max(0, usage.input_tokens - cached), cache_read=cached, output=usage.output_tokens)
     message = Message(role="assistant", text="\n".join(texts), uses=uses)
-    return JudgeReply.model_validate({"message": message, "stop": stop, "model": answer.model, "usage": tokens})
+    return JudgeReply.model_validate({"message": message, "stop": stop, "model": plain(answer.model), "usage": tokens})
 
 
 def _json(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 
 from pydantic import ValidationError
 
@@ -15,18 +16,32 @@ from realcli_judge.inputs import Refused
 
 
 class StoredBackend:
-    """`Backend` over another one. `key_of`: where the exchange of a request key lies. The first stored reply counts."""
+    """`Backend` over another one. `key_of`: where the exchange of a request key lies. The first stored reply counts.
 
-    def __init__(self, store: ObjectStore, key_of: Callable[[str], str], inner: Backend, prices: Prices | None = None) -> None:
+    `model`: the id that has to answer; None: nobody knows it, and the first that answers stays the one. What another model says
+    neither counts nor is stored: the judge's digest names one.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        key_of: Callable[[str], str],
+        inner: Backend,
+        prices: Prices | None = None,
+        model: str | None = None,
+    ) -> None:
         self._store, self._key_of, self._inner, self._prices = store, key_of, inner, prices
+        self._model, self._lock = model, Lock()
 
     def complete(self, request: JudgeRequest) -> JudgeReply:
-        """See `realcli.judging.port.Backend`. `Refused` for an exchange that is none, or of another request."""
+        """See `realcli.judging.port.Backend`. `Refused` for an exchange that is none, of another request, or by another model."""
         key = self._key_of(request.key)
         found = self._read(key, request)
         if found is not None:
             return found
-        data = exchange_of(request, self._inner.complete(request), self._prices).canonical()
+        reply = self._inner.complete(request)
+        self._same(reply, "the endpoint's answer")
+        data = exchange_of(request, reply, self._prices).canonical()
         try:
             self._store.put_once(key, data)
         except AlreadyStored:  # another Job of this group was faster; a second reply never counts
@@ -47,7 +62,19 @@ class StoredBackend:
             raise Refused("EvidenceChanged", f"{key} is no exchange with a judge of this version: {error}") from error
         if exchange.key != request.key or exchange.request != request:
             raise Refused("EvidenceSwapped", f"{key} holds the exchange of another request ({exchange.key})")
+        self._same(exchange.reply, key)
         return exchange.reply
+
+    def _same(self, reply: JudgeReply, what: str) -> None:
+        with self._lock:
+            expected = self._model = reply.model if self._model is None else self._model
+        if reply.model != expected:
+            found, before = reply.model or "a model it does not name", expected or "one without name"
+            raise Refused(
+                "JudgeModelChanged",
+                f"{what} is by {found}, the answers before it by {before}: one score cannot be by two judges; name a model id in "
+                "spec.judge.model that stays, and judge again by spec.from",
+            )
 
 
 def exchange_of(request: JudgeRequest, reply: JudgeReply, prices: Prices | None) -> Exchange:

@@ -14,6 +14,7 @@ from realcli.judging.model import Exchange, JudgeReply, JudgeRequest, Message, P
 from realcli.judging.opening import QUESTIONS
 from realcli.judging.port import BackendRefused, BackendUnavailable, RequestTooLarge
 from realcli.storage.local import LocalStore
+from realcli.storage.port import NotFound
 from realcli_judge.backends import anthropic_sdk, openai_sdk
 from realcli_judge.backends.calling import ATTEMPTS, Trouble, arguments, as_object, call, redacted
 from realcli_judge.backends.opening import open_backend
@@ -239,6 +240,28 @@ def test_a_changed_exchange_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="is no exchange") as raised:
         backend.complete(request(vote=3))
     assert raised.value.reason == "EvidenceChanged"
+
+
+def test_an_answer_by_another_model_neither_counts_nor_is_stored(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "store")
+
+    def backend(inner: Any, model: str | None) -> StoredBackend:
+        return StoredBackend(store, lambda key: f"exchanges/{key}.json", inner, None, model)
+
+    other = SAID.model_copy(update={"model": "judge-2"})
+    for expected in (SAID.model, None):
+        asked = backend(in_turn(SAID, other), expected)
+        asked.complete(request(vote=1 if expected else 3))
+        with pytest.raises(Refused, match="is by judge-2, the answers before it by judge-1") as raised:
+            asked.complete(request(vote=2))
+        assert raised.value.reason == "JudgeModelChanged"
+        with pytest.raises(NotFound):
+            store.get(f"exchanges/{request(vote=2).key}.json")
+    with pytest.raises(Refused, match=f"{request().key}.json is by judge-1, the answers before it by judge-9"):
+        backend(in_turn(SAID), "judge-9").complete(request())  # stored by a Job that expected another
+    unnamed = SAID.model_copy(update={"model": ""})
+    with pytest.raises(Refused, match="a model it does not name"):
+        backend(in_turn(unnamed), "judge-1").complete(request(vote=4))
 
 
 # -- recordings

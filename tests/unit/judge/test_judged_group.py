@@ -16,7 +16,7 @@ from realcli.judging.model import Exchange, JudgeReply, JudgeRequest
 from realcli.judging.port import BackendUnavailable
 from realcli.scoring.records import Failures, Group, RepeatJudgement
 from realcli.storage.port import ObjectInfo, ObjectStore
-from realcli_judge.inputs import Inputs
+from realcli_judge.inputs import Inputs, Refused
 from realcli_judge.judging import judge_group
 from tests.support.sealed_sweep import SealedSweep, write_sweep
 from tests.support.stand_in import JUDGE, StandIn
@@ -218,6 +218,15 @@ def test_a_model_that_is_away_is_tried_by_the_next_pod(
     monkeypatch.setattr("realcli_judge.asking.open_backend", lambda model, environ: StandIn())
     assert job("judge", sweep, 0, **KEY)[0] == 0
     assert files(sweep) == whole
+
+
+def test_another_model_than_the_plan_found_judges_nothing(sweep: SealedSweep, stand_in: StandIn) -> None:
+    asked = inputs(sweep)
+    changed = replace(asked, lock=asked.lock.model_copy(update={"judge_model": "judge-of-yesterday"}))
+    with pytest.raises(Refused, match="the answers before it by judge-of-yesterday") as raised:
+        judge_group(changed, sweep.group_input(0), KEY)
+    assert raised.value.reason == "JudgeModelChanged"
+    assert files(sweep) == {}
 
 
 def test_without_a_key_the_job_is_refused(sweep: SealedSweep, job: Any) -> None:
