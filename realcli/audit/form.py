@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from realcli.audit.model import SimName
-from realcli.audit.questions import ASPECTS, AboutDeviation, AboutMessage, Asked
+from realcli.audit.questions import AboutDeviation, AboutMessage, Asked
 from realcli.judging.conditions import MIN_QUOTE
 from realcli.judging.model import JsonObject, ToolSpec
 from realcli.judging.reading import Seen
@@ -70,45 +73,9 @@ class AuditForm:
     @property
     def tool(self) -> ToolSpec:
         """See Form."""
-        finding: JsonObject = {
-            "type": "object",
-            "properties": {
-                "check": {"type": "string", "enum": list(ASPECTS)},
-                "about": {"type": "array", "items": {"type": "string"}, "description": "Ids of the items concerned."},
-                "quote": {"type": ["string", "null"], "description": "Literal words of the message."},
-                "against": {"type": ["string", "null"], "description": "Literal words it is held against."},
-                "reason": {"type": "string"},
-                "harmful": {"type": "boolean"},
-            },
-            "required": ["check", "about", "quote", "against", "reason", "harmful"],
-            "additionalProperties": False,
-        }
-        aspect: JsonObject = {"type": "string", "enum": ["kept", "broken"]}
-        return ToolSpec(
-            name=ANSWER,
-            description=(
-                "Answer one message (id, findings, aspects) or one deviation (id, reason, affected, outcome, harmful). "
-                "Call it once for each."
-            ),
-            parameters={
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string", "enum": list(self.asked)},
-                    "findings": {"type": "array", "items": finding},
-                    "aspects": {
-                        "type": "object",
-                        "properties": {name: aspect for name in ASPECTS},
-                        "additionalProperties": False,
-                    },
-                    "reason": {"type": "string"},
-                    "affected": {"type": "array", "items": {"type": "string"}, "description": "Ids of scenarios."},
-                    "outcome": {"type": "boolean"},
-                    "harmful": {"type": "boolean"},
-                },
-                "required": ["id"],
-                "additionalProperties": False,
-            },
-        )
+        told = _tool()
+        parameters = told.parameters | {"properties": {**_properties(told), "id": {"type": "string", "enum": list(self.asked)}}}
+        return told.model_copy(update={"parameters": parameters})
 
     def judge(self, given: JsonObject, seen: Seen) -> Outcome[Given]:
         """See Form."""
@@ -136,6 +103,19 @@ class AuditForm:
                 yield "a harmless deviation changes no scenario and no outcome"
             if given.harmful and not (given.affected or given.outcome or about.deviation.affected or about.deviation.outcome):
                 yield "a harmful deviation changes a scenario or the outcome: say which"
+
+
+@cache
+def _tool() -> ToolSpec:
+    """The tool without the ids of a session; its schema lies with the prompts, so that their digest covers it."""
+    data = resources.files("realcli.audit").joinpath("prompts/answer.json").read_bytes()
+    return ToolSpec.model_validate({"name": ANSWER, **json.loads(data)})
+
+
+def _properties(tool: ToolSpec) -> JsonObject:
+    found = tool.parameters["properties"]
+    assert isinstance(found, dict)
+    return found
 
 
 def _message_faults(about: AboutMessage, given: GivenMessage) -> Iterator[str]:

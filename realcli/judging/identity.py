@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from realcli.api.base import canonical_json, sha256_digest
 from realcli.api.judge import Judge
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.checks.model import OPERATORS_VERSION
+from realcli.judging import claims, conditions, failures, opening, reading, session, state_files
 from realcli.judging.model import JudgeIdentity, Parameters
 from realcli.judging.prompts import prompts_digest
+
+BOUNDS = (
+    (session, ("REPAIRS", "ROUNDS", "MIN_PAGE", "READING_SHARE")),
+    (reading, ("INLINE_RESULT", "INLINE_TEXT", "PAGE", "HITS", "AROUND")),
+    (opening, ("RUN_SHARE", "ROOM_SHARE")),
+    (conditions, ("MIN_QUOTE", "MAX_FILE")),
+    (claims, ("MAX_CLAIMS",)),
+    (failures, ("LOG_HEAD", "LOG_TAIL")),
+    (state_files, ("LISTED",)),
+)
+"""Numbers that decide what a judge is shown, how often it may answer, and when an answer counts."""
+
+
+def asking_digest() -> str:
+    """Of everything a judge is asked with: texts, tools of every form, bounds."""
+    nobody = reading.Reading((), "")
+    forms = (claims.ClaimsForm(nobody, ()), failures.FailureForm(nobody, ""))
+    bounds = {f"{module.__name__}.{name}": getattr(module, name) for module, names in BOUNDS for name in names}
+    told = {"prompts": prompts_digest(), "tools": [form.tool.dump() for form in forms], "bounds": bounds}
+    return sha256_digest(canonical_json(told))
 
 
 def identity_of(judge: Judge, catalogue: str | None = None) -> JudgeIdentity:
@@ -24,7 +46,7 @@ def identity_of(judge: Judge, catalogue: str | None = None) -> JudgeIdentity:
         model=judge.model.model,
         api=endpoint[0],
         parameters=Parameters(max_output_tokens=judge.model.max_output_tokens, temperature=judge.model.temperature),
-        prompts=prompts_digest(),
+        prompts=asking_digest(),
         votes=judge.votes,
         sessions=judge.sessions.value,
         controls=judge.controls.value,

@@ -17,6 +17,9 @@ from realcli.api.trial import Tokens
 SCHEMA_VERSION = "2"
 """Of question, answer and post-conditions; part of the judge digest."""
 
+AUDIT_VERSION = "1"
+"""Of the audit: what its program finds, what it asks, when an answer counts, what is contaminated. In every judge's digest."""
+
 JsonObject = dict[str, JsonValue]
 Purpose = Literal["checks", "audit", "failure", "claims"]
 
@@ -154,6 +157,7 @@ class JudgeIdentity(Frozen):
     catalogue: Digest
     operators: str
     schema_version: str = SCHEMA_VERSION
+    audit_version: str = AUDIT_VERSION
     model: str | None = None
     api: Api | None = None
     parameters: Parameters | None = None

@@ -24,7 +24,7 @@ def prompt(name: str) -> str:
 
 @cache
 def prompts_digest() -> str:
-    """Digest over all texts, tools and the version of the reading."""
+    """Digest over all texts, tools and the version of the reading. (Tools of the other forms: `realcli.judging.identity`.)"""
     tools = [tool.dump() for tool in (*READING_TOOLS, answer_tool(["i"], ["i/c"]))]
     texts = {name: sha256_digest(content) for name, content in _texts()}
     return sha256_digest(canonical_json({"texts": texts, "tools": tools, "reading": READING_VERSION, "schema": SCHEMA_VERSION}))
@@ -34,7 +34,9 @@ def _texts() -> Iterator[tuple[str, bytes]]:
     for folder in FOLDERS:
         place = resources.files("realcli").joinpath(folder)
         if place.is_dir():
-            yield from ((f"{folder}/{file.name}", file.read_bytes()) for file in _sorted(place) if file.name.endswith(".md"))
+            yield from (
+                (f"{folder}/{file.name}", file.read_bytes()) for file in _sorted(place) if file.name.endswith((".md", ".json"))
+            )
 
 
 def _sorted(place: Traversable) -> list[Traversable]:

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from realcli.api.base import sha256_digest
 from realcli.audit.asking import audit_with
 from realcli.audit.model import SimCheck
 from realcli.audit.program import audited, contaminated, outcome_flag
 from realcli.audit.questions import ASPECTS, left_for_a_judge
 from realcli.audit.repeat import Whose, audit_repeat
 from realcli.benchmark.catalogue import load_catalogue
-from realcli.judging.model import JudgeReply, JudgeRequest, Message, ToolUse
+from realcli.judging.model import AUDIT_VERSION, JudgeReply, JudgeRequest, Message, ToolUse
 from realcli.judging.purse import Limit, Purse
 from realcli.judging.session import REPAIRS, Model
 from tests.support.worded_runs import worded_run
@@ -327,3 +328,18 @@ def test_the_record_of_a_repeat() -> None:
     assert type(record).model_validate_json(record.canonical()) == record
     alone = audit_repeat(worded_run(KEPT), whose)
     assert {one.verdict for one in alone.checks} == {"unscored"}
+
+
+ASKED = "sha256:d14658716c684400e6090b35d1d18a0843132b5719ad9684256d4d2f7c396dff"
+
+
+def test_what_the_audit_asks_has_a_version_of_its_own() -> None:
+    """The first request about a run. Another one: raise AUDIT_VERSION and put the new digest here."""
+    judge = Judge()
+    audit_with(worded_run(KEPT), SEAL, MODEL, judge)
+    first = judge.requests[0]
+    assert (AUDIT_VERSION, sha256_digest(first.messages[0].text.encode())) == ("1", ASKED)
+    schema = first.tools[-1].parameters["properties"]
+    assert isinstance(schema, dict)
+    assert schema["id"]["enum"] == first.about  # type: ignore[index,call-overload]
+    assert list(schema["aspects"]["properties"]) == list(ASPECTS)  # type: ignore[index,call-overload,arg-type]
