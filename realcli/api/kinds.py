@@ -132,6 +132,10 @@ SWEEP: Final = Definition(
                 "limits.trialBudget needs models[].prices of every model: without a price no cost is known",
             ),
             Rule(
+                "!has(self.budget) || !has(self.budget.usd) || self.models.all(m, has(m.prices))",
+                "budget.usd needs models[].prices of every model: without a price no cost is known; or give budget.tokens",
+            ),
+            Rule(
                 "self.simulatedUser.mode != 'Model' || has(self.simulatedUser.model)",
                 "mode: Model needs simulatedUser.model, the model that words",
             ),
@@ -164,6 +168,7 @@ SWEEP: Final = Definition(
             for place in ("spec.models[]", "spec.simulatedUser.model", "spec.judge.model")
             for api in APIS
         },
+        "spec.budget": (Rule("has(self.usd) || has(self.tokens)", "give usd, tokens or both"),),
         "spec.judge": (
             Rule("!has(self.budget) || has(self.model)", "judge.budget without judge.model: give the model that judges"),
             Rule(
@@ -207,6 +212,7 @@ SWEEP: Final = Definition(
         Column("Trials", "string", ".status.trials", "Terminal and all trials."),
         Column("Valid", "integer", ".status.counts.sealed", "Valid trials."),
         Column("Invalid", "integer", ".status.counts.invalid", "Invalid trials."),
+        Column("Cost", "string", ".status.cost", "US dollars of the trials so far; ≥ where attempts left no count."),
         Column("R-EXEC", "string", ".status.rExec", "R of EXEC, where there is one configuration."),
         Column("R-COLLAB", "string", ".status.rCollab", "R of COLLAB, where there is one configuration."),
         Column("S", "string", ".status.s", "S; ~ marks S_rate or a partial S."),

@@ -16,7 +16,7 @@ __all__ = ["Agent", "BenchmarkSweep", "Endpoint", "Endpoints", "InsecureHttp", "
 
 Mode = Literal["EXEC", "COLLAB"]
 MODES: tuple[Mode, ...] = ("COLLAB", "EXEC")  # sorted, as the ordinal needs them
-MUTABLE = ("suspend", "parallelism")
+MUTABLE = ("suspend", "parallelism", "budget")
 MUTABLE_OF_MODELS = ("maxConcurrentTrials",)
 IMMUTABLE = (
     f"spec is immutable except {', '.join((*MUTABLE, *(f'models[].{name}' for name in MUTABLE_OF_MODELS)))}; make a new sweep"
@@ -92,6 +92,13 @@ class Retry(Frozen):
     backoff: Duration = Field(default="30s", description="Wait before a new attempt; doubled each time, at most 10m.")
 
 
+class SweepBudget(Frozen):
+    """What the trials of a sweep may cost. Once it is spent nothing new starts; what runs finishes."""
+
+    usd: Usd | None = Field(default=None, description="US dollars by the models' prices; needs prices of every model.")
+    tokens: Annotated[int, Field(ge=1, le=10**15)] | None = Field(default=None, description="Tokens of every kind together.")
+
+
 _NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"  # of a folder; none that begins with a dot, so that no key is "../x"
 
 
@@ -134,6 +141,9 @@ class SweepSpec(Frozen):
     simulated_user: SimulatedUser = Field(default=SimulatedUser(), description="The simulated user of COLLAB.")
     judge: Judge = Field(default=Judge(), description="Who judges the collaboration.")
     parallelism: int = Field(default=10, ge=1, le=5000, description="Trials that may have a pod at the same time. Mutable.")
+    budget: SweepBudget | None = Field(
+        default=None, description="What the trials may cost, without the judge; once spent nothing new starts. Mutable."
+    )
     retry: Retry = Field(default=Retry(), description="New attempts after invalid ones.")
     suspend: bool = Field(default=False, description="True: no new pods; running trials finish. Mutable.")
     storage: Storage = Field(description="Where everything goes.")
@@ -186,6 +196,15 @@ class ScoreRow(Frozen):
     j: str | None = Field(default=None, max_length=16, description="J.")
 
 
+class Tokens(Frozen):
+    """Tokens as the gateway counted them."""
+
+    input: int = Field(default=0, ge=0, description="Uncached input tokens.")
+    cache_read: int = Field(default=0, ge=0, description="Input tokens read from the cache.")
+    cache_write: int = Field(default=0, ge=0, description="Input tokens written to the cache.")
+    output: int = Field(default=0, ge=0, description="Output tokens.")
+
+
 class Concurrency(Frozen):
     """How many trials of a configuration or model may have a pod now, where that is less than was asked for."""
 
@@ -217,11 +236,24 @@ class SweepStatus(Frozen):
     observed_generation: int | None = Field(default=None, ge=0, description="Generation this status is about.")
     conditions: Annotated[
         list[Condition],
-        Field(default=[], max_length=16, description="Planned, Ready, Degraded, Suspended, Complete, Failed."),
+        Field(default=[], max_length=16, description="Planned, Ready, Degraded, Suspended, BudgetExhausted, Complete, Failed."),
     ]
     resolved: Resolved | None = Field(default=None, description="What holds now of the fields that may change.")
     counts: SweepCounts = Field(default=SweepCounts(), description="Counters.")
     trials: str | None = Field(default=None, max_length=32, description="terminal/total, for the column.")
+    cost: str | None = Field(
+        default=None, max_length=32, description="Column: US dollars of the trials so far; ≥ where attempts are uncounted."
+    )
+    cost_usd: str | None = Field(
+        default=None,
+        alias="costUSD",
+        max_length=32,
+        description="US dollars of the trials so far, every attempt, without the judge; absent where a model has no price.",
+    )
+    tokens: Tokens | None = Field(default=None, description="Tokens of the trials so far, every attempt.")
+    uncounted_attempts: int = Field(
+        default=0, ge=0, description="Ended attempts that left no count of tokens or cost (their session was lost)."
+    )
     egress: Literal["Unenforced"] | None = Field(default=None, description="Unenforced: no network wall around the agent.")
     plan_digest: Digest | None = Field(default=None, description="Digest of the frozen plan.")
     lock_digest: Digest | None = Field(default=None, description="Digest of sweep.json in storage.")

@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from realcli.api.base import Digest, DnsLabel, Frozen
+from realcli.api.models import Usd
 from realcli.api.outcomes import Phase
 from realcli.api.sweep import Condition, Mode, ObjectMeta
+from realcli.api.sweep import Tokens as Tokens
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 
@@ -32,13 +34,12 @@ class Checks(Frozen):
     total: int = Field(ge=0, description="Checks run.")
 
 
-class Tokens(Frozen):
-    """Tokens as the gateway counted them."""
+class Earlier(Frozen):
+    """What the attempts before this one took."""
 
-    input: int = Field(default=0, ge=0, description="Uncached input tokens.")
-    cache_read: int = Field(default=0, ge=0, description="Input tokens read from the cache.")
-    cache_write: int = Field(default=0, ge=0, description="Input tokens written to the cache.")
-    output: int = Field(default=0, ge=0, description="Output tokens.")
+    cost_usd: Usd = Field(default="0", alias="costUSD", description="US dollars of those whose cost is known.")
+    tokens: Tokens = Field(default=Tokens(), description="Tokens of those whose tokens are known.")
+    uncounted: int = Field(default=0, ge=0, description="Attempts that left no count of tokens or cost.")
 
 
 class TrialStatus(Frozen):
@@ -73,6 +74,7 @@ class TrialStatus(Frozen):
     cost_usd: str | None = Field(
         default=None, alias="costUSD", max_length=32, description="Cost by the sweep's prices; absent where it is unknown."
     )
+    earlier: Earlier | None = Field(default=None, description="What the attempts before this one took.")
     working_seconds: str | None = Field(default=None, max_length=32, description="Working time of the agent in seconds.")
     throttled: str | None = Field(
         default=None, max_length=8, description="Share of the requests to the provider that were answered 429, a decimal."

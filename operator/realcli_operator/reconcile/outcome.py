@@ -15,6 +15,7 @@ from realcli_operator.reconcile.conditions import rfc3339, with_condition
 from realcli_operator.reconcile.facts import TrialFacts
 from realcli_operator.reconcile.names import work_pod
 from realcli_operator.reconcile.podends import AGENT_SIDE, Trouble, has_started, session_message
+from realcli_operator.reconcile.spending import earlier_of
 
 MAX_MESSAGE: Final = 2048
 MAX_REWARD: Final = 32
@@ -47,6 +48,7 @@ def began(facts: TrialFacts, attempt: int, now: datetime) -> TrialStatus:
         attempt=attempt,
         invalid_attempts=facts.status.invalid_attempts,
         last_invalid_reason=facts.status.last_invalid_reason,
+        earlier=earlier_of(facts.status),
         pod=work_pod(facts.trial.name, attempt),
         ledger_uri=f"s3://{facts.sweep.storage.bucket}/{root.ledger}",
         egress=facts.plan.egress,

@@ -25,6 +25,7 @@ from realcli_operator.reconcile.names import judge_job, plan_job, report_job
 from realcli_operator.reconcile.plans import JobIntent, Note, Removal, SweepPlan, Task, earliest
 from realcli_operator.reconcile.policy import Policy, backoff
 from realcli_operator.reconcile.recent import HELD_BACK, Row, ends_of, parsed
+from realcli_operator.reconcile.spending import spending_of
 from realcli_operator.reconcile.sweepstatus import STARTING, columns, newly_unready, only_counts, passes, said, state_of
 from realcli_operator.reconcile.tally import complete_groups, count, group_input, rows_of
 
@@ -60,6 +61,7 @@ class _Step:
         self.status = facts.status
         self.draft = _Draft(grants=facts.granted)
         self.blocked: tuple[str, str] | None = None  # why a judge or report pod does not start
+        self.spent = False  # the budget
         self.failing = False  # whether something of this step cannot go on without a person
 
     def decide(self) -> SweepPlan:
@@ -197,7 +199,7 @@ class _Step:
         suspended = self.facts.spec.suspend
         admission = self._admission(plan, rows)
         self.draft.wake = tuple(dict.fromkeys((*admission.new, *self._mismatched(rows, admission))))
-        if not suspended:
+        if not suspended and not self.spent:
             window = self.policy.look_ahead * self.facts.spec.parallelism
             self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full)
             if self.draft.create_trials:
@@ -216,7 +218,9 @@ class _Step:
         ends = ends_of(rows.values())
         breaker = breaker_of(plan, rows.values(), ends, self.now, self.policy)
         throttled = throttled_caps(plan, rows, ends, spec, self.policy)
-        bounds = Bounds(spec.parallelism, {**asked_caps(plan, spec), **throttled}, breaker, held=spec.suspend)
+        self.spent = self._spending(rows)
+        held = spec.suspend or self.spent
+        bounds = Bounds(spec.parallelism, {**asked_caps(plan, spec), **throttled}, breaker, held=held)
         admission = admit(plan, rows, self.facts.granted, bounds, self.now, self.policy)
         self.draft.grants, self.draft.broken = admission.grants, admission.broken
         self.draft.delays += [admission.next_due, breaker.again]
@@ -224,6 +228,28 @@ class _Step:
         resolved = Resolved(parallelism=spec.parallelism, concurrency=shown(throttled))
         self.status = self.status.model_copy(update={"resolved": resolved})
         return admission
+
+    def _spending(self, rows: dict[int, Row]) -> bool:
+        """Whether the budget is spent; the status says what is."""
+        spending = spending_of(rows.values(), self.facts.spec)
+        self.status = self.status.model_copy(
+            update={
+                "cost": spending.column,
+                "cost_usd": None if spending.usd is None else format(spending.usd, "f"),
+                "tokens": spending.tokens,
+                "uncounted_attempts": spending.uncounted,
+            }
+        )
+        over = spending.exhausted(self.facts.spec)
+        known = is_true(self.status.conditions, "BudgetExhausted")
+        if over is not None:
+            reason, text = over[0], f"{over[1]}: nothing new starts, what runs finishes; raise spec.budget to go on"
+            if not known:
+                self.draft.events.append(Note("Warning", "BudgetExhausted", text))
+            self.condition("BudgetExhausted", "True", reason, text)
+        elif known:
+            self.condition("BudgetExhausted", "False", "Raised", "")
+        return over is not None
 
     def _mismatched(self, rows: dict[int, Row], admission: Admission) -> Iterator[str]:
         """Waiting trials whose status says something else than what keeps them."""

@@ -23,7 +23,7 @@ def state_of(status: SweepStatus, spec: SweepSpec) -> State:
         return "Incomplete" if complete.reason == "Incomplete" else "Complete"
     if is_true(conditions, "Failed"):
         return "Failed"
-    if spec.suspend:
+    if spec.suspend or is_true(conditions, "BudgetExhausted"):
         return "Suspended"
     if is_true(conditions, "Degraded"):
         return "Degraded"
@@ -55,7 +55,8 @@ def blocked(facts: SweepFacts, status: SweepStatus, reason: str, message: str, n
 
 def only_counts(new: SweepStatus, old: SweepStatus) -> bool:
     """Whether nothing but counters changed: they may wait."""
-    return new.model_copy(update={"counts": old.counts, "trials": old.trials, "resolved": old.resolved}) == old
+    counters = ("counts", "trials", "resolved", "cost", "cost_usd", "tokens", "uncounted_attempts")
+    return new.model_copy(update={name: getattr(old, name) for name in counters}) == old
 
 
 def said(message: Termination) -> tuple[str, str]:

@@ -196,6 +196,8 @@ def _problems(request: PlanRequest, index: Index, allow_loopback: bool) -> Itera
         yield from _model_problems(model, spec.agents, request.platform, allow_loopback)
         if spec.limits.trial_budget is not None and model.prices is None:
             yield f"spec.models[{model.name}].prices is missing; limits.trialBudget cannot be counted without prices"
+        if spec.budget is not None and spec.budget.usd is not None and model.prices is None:
+            yield f"spec.models[{model.name}].prices is missing; budget.usd needs prices: or give budget.tokens"
     yield from _user_problems(spec, request.platform, allow_loopback)
     yield from _judge_problems(spec, request.platform, allow_loopback)
     size = len(index.tasks) * spec.repeats * len(spec.agents) * len(spec.models) * len(spec.modes)

@@ -119,6 +119,8 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda s: s["spec"].update(limits={"trialBudget": {"usd": "5 $"}}),
         "spec.limits.trialBudget.usd",
     ),
+    "sweep budget without prices": (lambda s: s["spec"].update(budget={"usd": "5"}), "budget.usd needs models[].prices"),
+    "sweep budget of nothing": (lambda s: s["spec"].update(budget={}), "give usd, tokens or both"),
     "hold for ever": (lambda s: s["spec"].update(limits={"spoolHold": "8760h"}), "a limit has to be from 1s to 720h"),
     "worded by nobody": (lambda s: s["spec"].update(simulatedUser={"mode": "Model"}), "mode: Model needs simulatedUser.model"),
     "worded over no API": (
@@ -185,7 +187,8 @@ async def test_the_spec_is_immutable_but_for_some_fields(admin: Any) -> None:
     await admin.send("POST", SWEEPS, smallest(lambda s: s["metadata"].update(name="fixed")))
     path = f"{SWEEPS}/fixed"
     try:
-        await admin.merge(path, {"spec": {"suspend": True, "parallelism": 3}})
+        await admin.merge(path, {"spec": {"suspend": True, "parallelism": 3, "budget": {"tokens": 5}}})
+        await admin.merge(path, {"spec": {"budget": None}})
         for field, change in CHANGES.items():
             with pytest.raises(Invalid) as refused:
                 await admin.merge(path, {"spec": change})
@@ -250,7 +253,7 @@ async def test_columns_are_those_of_the_documentation(admin: Any) -> None:
     def columns(crd: Any) -> list[str]:
         return [c["name"] for c in crd["spec"]["versions"][0]["additionalPrinterColumns"] if not c.get("priority")]
 
-    assert columns(sweep) == ["State", "Ready", "Trials", "Valid", "Invalid", "R-EXEC", "R-COLLAB", "S", "J", "Age"]
+    assert columns(sweep) == ["State", "Ready", "Trials", "Valid", "Invalid", "Cost", "R-EXEC", "R-COLLAB", "S", "J", "Age"]
     assert columns(trials) == ["Task", "Mode", "Repeat", "Attempt", "Phase", "Reason", "Reward", "Turns", "Age"]
     assert sweep["status"]["acceptedNames"]["shortNames"] == ["sweep", "sweeps", "sw"]
     assert trials["status"]["acceptedNames"]["shortNames"] == ["tr"]

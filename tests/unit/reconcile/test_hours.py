@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from realcli.api.plan import Plan
+from realcli.api.termination import Result
 from realcli_operator.execute import Executor
 from realcli_operator.handlers import SweepReconciler, TrialReconciler
 from realcli_operator.kube.fake import FakeCluster
@@ -213,3 +214,40 @@ async def test_throttling_halves_what_runs_of_that_model(a: Any) -> None:
     await hours.run(3000, tick=30)
     (row, _) = hours.status["resolved"]["concurrency"]
     assert row["limit"] > in_flight // 2, "restored"
+
+
+PRICES = {"inputPerMillion": "1", "outputPerMillion": "1"}
+
+
+def priced(a: Any, name: str) -> dict[str, Any]:
+    return a.spec().models[0].dump() | {"name": name, "prices": PRICES}
+
+
+async def test_a_spent_budget_stops_what_is_new_and_more_of_it_goes_on(a: Any) -> None:
+    used = {"tokens": {"input": 1000, "output": 10}, "workingSeconds": "60"}
+    failed: set[str] = set()
+
+    def ends(_: str, pod: Any) -> tuple[float, str]:
+        if pod.name.endswith("-a1") and (pod.name in failed or not failed):
+            failed.add(pod.name)
+            broken = {"reason": "ProviderUnavailable", "cost_usd": "0.50", **used}
+            return 60, a.message("Work", Result.WORK_INVALID, **broken)
+        return 60, a.work_sealed(**used)  # 0.25 USD
+
+    plan = a.wide("one.x", tasks=10, repeats=2, modes=("EXEC",))
+    hours = Hours(a, plan, ends, {"parallelism": 2, "budget": {"usd": "2"}, "models": [priced(a, "x")]})
+    await hours.run(3000)
+    assert hours.condition("BudgetExhausted") == ("True", "Usd")
+    done = [status for status in hours.of("one.x") if status.get("phase") == "Sealed"]
+    assert 6 <= len(done) <= 8, "0.50 for the attempt that failed, 0.25 for each of the others; what ran finished"
+    assert hours.status["costUSD"] == f"{0.5 + 0.25 * len(done):.2f}"
+    assert hours.status["cost"] == f"${0.5 + 0.25 * len(done):.2f}"
+    assert hours.status["tokens"]["input"] == 1000 * (len(done) + 1)
+    assert (hours.status["uncountedAttempts"], hours.status["state"]) == (0, "Suspended")
+    assert [status.get("phase") for status in hours.of("one.x") if status.get("phase") not in {"Sealed", "Pending", None}] == []
+
+    hours.change(budget={"usd": "100"})
+    await hours.run(3000)
+    assert hours.condition("BudgetExhausted") == ("False", "Raised")
+    assert {status["phase"] for status in hours.of("one.x")} == {"Sealed"}
+    assert hours.status["costUSD"] == "5.50"

@@ -112,6 +112,11 @@ REFUSALS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {},
         r"spec\.models\[sonnet\]\.endpoints\.responses is missing; agent codex speaks no other API",
     ),
+    "a sweep's budget without prices": (
+        {"budget": {"usd": "5"}},
+        {},
+        r"spec\.models\[sonnet\]\.prices is missing; budget\.usd needs prices",
+    ),
     "a budget without prices": (
         {"limits": {"trialBudget": {"usd": "5"}}},
         {},

@@ -1,0 +1,114 @@
+"""What a sweep's trials have cost so far, over all their attempts, and whether its budget is spent. Pure.
+
+An attempt whose session was lost left no count. It is counted as such and never taken for one that cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from realcli.api.sweep import SweepSpec, Tokens
+from realcli.api.trial import Earlier, TrialStatus
+from realcli_operator.reconcile.recent import ACTIVE, Row
+
+NEVER_RAN: Final = frozenset({"ImageUnavailable", "SetupTimeout", "ConfigurationError"})
+"""Ends of attempts whose agent asked nothing."""
+KINDS: Final = ("input", "cacheRead", "cacheWrite", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """``usd`` None: a model has no price. ``uncounted``: ended attempts of unknown tokens or cost."""
+
+    usd: Decimal | None
+    tokens: Tokens
+    uncounted: int
+
+    @property
+    def column(self) -> str | None:
+        """For `kubectl get sweeps`; ≥ where attempts are uncounted."""
+        return None if self.usd is None else f"{'≥' if self.uncounted else ''}${self.usd:.2f}"
+
+    def exhausted(self, spec: SweepSpec) -> tuple[str, str] | None:
+        """Reason and text, if the budget of the sweep is spent."""
+        budget = spec.budget
+        if budget is None:
+            return None
+        hint = f" ({self.uncounted} attempts left no count and are not in it)" if self.uncounted else ""
+        if budget.usd is not None and self.usd is not None and self.usd >= Decimal(budget.usd):
+            return "Usd", f"${self.usd:.2f} of spec.budget.usd {budget.usd} are spent{hint}"
+        used = sum_of(self.tokens)
+        if budget.tokens is not None and used >= budget.tokens:
+            return "Tokens", f"{used} of spec.budget.tokens {budget.tokens} are used{hint}"
+        return None
+
+
+def sum_of(tokens: Tokens) -> int:
+    """Of every kind."""
+    return tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
+
+
+def spending_of(rows: Iterable[Row], spec: SweepSpec) -> Spending:
+    """Over all attempts that ended, and those whose work did."""
+    usd = Decimal(0)
+    tokens = [0, 0, 0, 0]
+    uncounted = 0
+    for row in rows:
+        status = row.view.status
+        earlier = status.get("earlier")
+        if earlier:
+            usd += _decimal(earlier.get("costUSD")) or 0
+            _add(tokens, earlier.get("tokens"))
+            uncounted += earlier.get("uncounted", 0)
+        used, cost = status.get("tokens"), _decimal(status.get("costUSD"))
+        _add(tokens, used)
+        usd += cost or 0
+        over = row.phase not in ACTIVE or row.sealed_work
+        if over and row.attempt and (used is None or cost is None) and not _asked_nothing(used, str(status.get("workEnd"))):
+            uncounted += 1
+    priced = all(model.prices is not None for model in spec.models)
+    total = Tokens(input=tokens[0], cache_read=tokens[1], cache_write=tokens[2], output=tokens[3])
+    return Spending(usd if priced else None, total, uncounted)
+
+
+def earlier_of(status: TrialStatus) -> Earlier | None:
+    """What all attempts of a trial took, as the next one begins; None before the first."""
+    if not status.attempt:
+        return status.earlier
+    before = status.earlier or Earlier()
+    used = status.tokens or Tokens()
+    unknown = status.tokens is None or status.cost_usd is None
+    counted = status.tokens.dump() if status.tokens is not None else None
+    return Earlier(
+        cost_usd=format(Decimal(before.cost_usd) + (_decimal(status.cost_usd) or 0), "f"),
+        tokens=Tokens(
+            input=before.tokens.input + used.input,
+            cache_read=before.tokens.cache_read + used.cache_read,
+            cache_write=before.tokens.cache_write + used.cache_write,
+            output=before.tokens.output + used.output,
+        ),
+        uncounted=before.uncounted + (unknown and not _asked_nothing(counted, status.work_end or "")),
+    )
+
+
+def _asked_nothing(tokens: Mapping[str, Any] | None, work_end: str) -> bool:
+    if tokens is None:
+        return work_end in NEVER_RAN
+    return not any(tokens.get(kind) for kind in KINDS)
+
+
+def _add(totals: list[int], tokens: Mapping[str, Any] | None) -> None:
+    if tokens:
+        for index, kind in enumerate(KINDS):
+            totals[index] += tokens.get(kind, 0)
+
+
+def _decimal(text: Any) -> Decimal | None:
+    try:
+        value = Decimal(text) if isinstance(text, str) else None
+    except InvalidOperation:
+        return None
+    return value if value is not None and value.is_finite() else None
