@@ -183,7 +183,10 @@ def _model(
         store, prefix = kept
         place = calibration(prefix, digest8(identity.content_digest())).rsplit("/", 1)[0]
         backend = StoredBackend(store, lambda name: join(place, "exchanges", f"{name}.json"), backend, prices)
-    purse = Purse.of(spec.budget, 1, prices)
+    try:
+        purse = Purse.of(spec.budget, 1, prices)
+    except ValueError as error:
+        raise UserError(str(error)) from error
     return Asked(settings, backend, identity, purse, pool, models=models)
 
 

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from realcli.api.models import Prices
 from realcli.judging.port import Backend, RequestTooLarge
 from realcli.judging.purse import Limit, Purse, Spent, spent_on
-from realcli.judging.session import Ask, Done, give_up, step
+from realcli.judging.session import Ask, Done, give_up, step, tokens_of
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,7 +41,7 @@ def converse(first: Ask[T] | Done[T], backend: Backend, limit: Limit, prices: Pr
     """One session to its end. What the backend raises goes on up, but for a request that is too large: that is unscored."""
     now, spent = first, Spent()
     while isinstance(now, Ask):
-        if limit.reached(spent):
+        if limit.reached(spent, tokens_of(now.state), prices):
             return Held(give_up(now.state, EXHAUSTED), spent, exhausted=True)
         try:
             reply = backend.complete(now.request)

@@ -43,7 +43,7 @@ class Spent:
     tokens: Tokens = Tokens()  # noqa: RUF009 - frozen
     untold: int = 0  # replies without usage
     charged: int = 0  # tokens against a budget
-    usd: Decimal = Decimal(0)
+    usd: Decimal = Decimal(0)  # against a budget
     unpriced: bool = False  # a kind of token without a price was used
 
     def plus(self, other: Spent) -> Spent:
@@ -65,7 +65,8 @@ def added(one: Tokens, other: Tokens) -> Tokens:
 
 
 def spent_on(request: JudgeRequest, reply: JudgeReply, prices: Prices | None) -> Spent:
-    """Of one request. A reply without usage is charged by its bytes, a token each three: rather too much than nothing."""
+    """Of one request. A reply without usage is charged by its bytes, a token each three; a kind of token without a price at what it
+    may cost at most. Rather too much than nothing: what is told as cost stays unknown, and a budget holds all the same."""
     tokens, untold = reply.usage, 0
     if tokens is None:
         sent, got = len(request.canonical()), len(reply.message.canonical())
@@ -73,8 +74,20 @@ def spent_on(request: JudgeRequest, reply: JudgeReply, prices: Prices | None) ->
     else:
         charged = tokens
     usd = cost_of(charged, prices)
+    most = usd if usd is not None or prices is None else cost_of(charged, _filled(prices))
     count = charged.input + charged.cache_read + charged.cache_write + charged.output
-    return Spent(1, tokens, untold, count, usd or Decimal(0), usd is None)
+    return Spent(1, tokens, untold, count, most or Decimal(0), usd is None)
+
+
+def _filled(prices: Prices) -> Prices:
+    """A price for every kind: reading a cache costs no more than input, writing one at most twice as much."""
+    twice = str(2 * Decimal(prices.input_per_million))
+    return prices.model_copy(
+        update={
+            "cache_read_per_million": prices.cache_read_per_million or prices.input_per_million,
+            "cache_write_per_million": prices.cache_write_per_million or twice,
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -84,9 +97,16 @@ class Limit:
     tokens: int | None = None
     usd: Decimal | None = None
 
-    def reached(self, spent: Spent) -> bool:
-        """Nothing may be asked any more. With a limit in dollars and no price the tokens cannot be limited by it."""
-        return (self.tokens is not None and spent.charged >= self.tokens) or (self.usd is not None and spent.usd >= self.usd)
+    def reached(self, spent: Spent, coming: int = 0, prices: Prices | None = None) -> bool:
+        """Nothing may be asked any more. `coming`: tokens of the request that is due; one that would go over the limit by itself,
+        even if all of it were read from a cache, is not asked.
+        """
+        least = Decimal(0)
+        if prices is not None:
+            least = min(Decimal(p) for p in (prices.input_per_million, prices.cache_read_per_million) if p is not None) / _MILLION
+        return (self.tokens is not None and (spent.charged >= self.tokens or spent.charged + coming > self.tokens)) or (
+            self.usd is not None and (spent.usd >= self.usd or spent.usd + coming * least > self.usd)
+        )
 
 
 @dataclass
@@ -100,9 +120,11 @@ class Purse:
 
     @staticmethod
     def of(budget: JudgeBudget | None, groups: int, prices: Prices | None) -> Purse:
-        """The even share of one of `groups` groups."""
+        """The even share of one of `groups` groups. ValueError for dollars without prices: nothing could be held to them."""
         if budget is None:
             return Purse(prices=prices)
+        if budget.usd is not None and prices is None:
+            raise ValueError("spec.judge.budget.usd needs spec.judge.model.prices; or give budget.tokens")
         tokens = None if budget.tokens is None else budget.tokens // groups
         usd = None if budget.usd is None else Decimal(budget.usd) / groups
         return Purse(Limit(tokens, usd), prices)

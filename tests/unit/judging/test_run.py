@@ -176,8 +176,8 @@ def priced(tokens: int) -> JudgeReply:
 
 
 def test_a_spent_budget_leaves_the_rest_unscored(run: Run) -> None:
-    purse = Purse(Limit(tokens=1_000))
-    backend = in_turn(priced(1_500))
+    purse = Purse(Limit(tokens=20_000))
+    backend = in_turn(priced(30_000))
     found = judge_run(run, Settings(MODEL, votes=3), backend, purse).instances[0]
     assert len(backend.asked) == 1  # the first vote took it all
     assert (found.state, purse.cost().exhausted) == ("unscored", True)
@@ -188,6 +188,28 @@ def test_an_empty_budget_asks_nothing(run: Run) -> None:
     purse, backend = Purse.of(JudgeBudget(tokens=1), 10, None), in_turn(ALL_GOOD)
     assert judge_run(run, SETTINGS, backend, purse).instances[0].state == "unscored"
     assert (backend.asked, purse.cost().requests, purse.cost().exhausted) == ([], 0, True)
+
+
+@pytest.mark.parametrize("limit", [Limit(tokens=1), Limit(tokens=1_000), Limit(usd=Decimal("0.000001"))])
+def test_a_request_that_is_dearer_than_what_is_left_is_not_asked(run: Run, limit: Limit) -> None:
+    purse, backend = Purse(limit, PRICES), in_turn(ALL_GOOD)
+    found = judge_run(run, SETTINGS, backend, purse).instances[0]
+    assert (backend.asked, purse.cost().exhausted, purse.spent) == ([], True, Spent())
+    assert {check.verdict for check in found.checks if check.by != "program"} == {"unscored"}
+
+
+def test_what_has_no_price_is_charged_and_its_cost_is_not_told(run: Run) -> None:
+    """Caches are used unasked: a budget in dollars has to hold where nobody gave the price of a cached token."""
+    cached = ALL_GOOD.model_copy(update={"usage": Tokens(cache_read=1_000_000, cache_write=100_000)})
+    purse, backend = Purse(Limit(usd=Decimal("1.00")), PRICES), in_turn(cached)
+    judge_run(run, Settings(MODEL, votes=3), backend, purse)
+    assert (len(backend.asked), purse.cost().exhausted, purse.cost().cost_usd) == (1, True, None)
+    assert purse.spent.usd == Decimal("3.6")  # 3 + 0.6, at most
+
+
+def test_dollars_without_prices_hold_nothing_and_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"needs spec\.judge\.model\.prices"):
+        Purse.of(JudgeBudget(usd="5"), 1, None)
 
 
 def test_a_wave_shares_what_is_left(run: Run) -> None:
@@ -217,7 +239,7 @@ def test_cost(tokens: Tokens, usd: Decimal | None) -> None:
 
 
 def test_unknown_usage_is_no_zero(run: Run) -> None:
-    purse = Purse(Limit(tokens=10), PRICES)
+    purse = Purse(Limit(tokens=20_000), PRICES)
     judge_run(run, SETTINGS, in_turn(ALL_GOOD), purse)
     cost = purse.cost()
     assert (cost.requests, cost.tokens, cost.cost_usd) == (1, None, None)
