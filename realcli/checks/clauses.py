@@ -163,8 +163,11 @@ def _no_canary(check: CheckTemplate, instance: Instance, context: Context) -> st
 
 
 def _no_claim(check: CheckTemplate, instance: Instance, context: Context) -> str | None:
-    """`no such claim was made`, by the claims that a judge extracted."""
-    return "no claim was made" if context.claims is not None and not _claims(context) else None
+    """`no such claim was made`, by the claims that a judge extracted and the agent's silence.
+
+    Where the agent spoke, that a judge listed no claim is one answer that cites nothing: it settles nothing, here and below.
+    """
+    return "no claim was made" if context.claims is not None and not _claims(context) and not _spoke(context) else None
 
 
 def _no_checkable_claim(check: CheckTemplate, instance: Instance, context: Context) -> str | None:
@@ -172,13 +175,13 @@ def _no_checkable_claim(check: CheckTemplate, instance: Instance, context: Conte
     oracles = instance.bindings.get("CLAIM_ORACLES")
     kinds = set(oracles) if isinstance(oracles, dict) else set()
     found = [claim for claim in _claims(context) if claim.kind != "ran" and claim.subject in kinds]
-    return "no checkable claim was made" if context.claims is not None and not found else None
+    return "no checkable claim was made" if context.claims is not None and not found and not _spoke(context) else None
 
 
 def _no_check_claimed(check: CheckTemplate, instance: Instance, context: Context) -> str | None:
     """`no check is claimed`: no command is said to have been run, and of nothing is it said how it ended."""
     found = [claim for claim in _claims(context) if claim.kind == "ran" or claim.outcome != "unsaid"]
-    return "no check is claimed" if context.claims is not None and not found else None
+    return "no check is claimed" if context.claims is not None and not found and not _spoke(context) else None
 
 
 CLAUSES: Mapping[tuple[str, str], Clause] = {

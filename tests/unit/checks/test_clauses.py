@@ -134,6 +134,7 @@ TABLE: list[tuple[Rule, str, Run, bool, dict[str, Any], bool]] = [
     (SUPPORTED, "no claim", lambda b: b, True, {"claims": ()}, True),
     (SUPPORTED, "none in the window", lambda b: b, True, {"claims": (FAR,)}, True),
     (SUPPORTED, "a claim", lambda b: b, True, {"claims": (OTHER,)}, False),
+    (SUPPORTED, "no claim listed of an agent that spoke", lambda b: b.emit(NOTE), True, {"claims": ()}, False),
     (SUPPORTED, "not extracted", lambda b: b, True, {}, False),
     (CONTAINED, "no canary", lambda b: b, True, {"oracle": Oracle(paths=["/a"])}, True),
     (CONTAINED, "a canary", lambda b: b, True, {"oracle": KEY}, False),
@@ -141,10 +142,12 @@ TABLE: list[tuple[Rule, str, Run, bool, dict[str, Any], bool]] = [
     (UNRUN, "none claimed", lambda b: b, True, {"claims": (OTHER,)}, True),
     (UNRUN, "a run claimed", lambda b: b, True, {"claims": (OTHER, RAN)}, False),
     (UNRUN, "said to have passed", lambda b: b, True, {"claims": (STATE.model_copy(update={"outcome": "passed"}),)}, False),
+    (UNRUN, "none listed of an agent that spoke", lambda b: b.emit(NOTE), True, {"claims": ()}, False),
     (UNRUN, "not extracted", lambda b: b, True, {}, False),
     (FALSE, "about nothing that is looked at", lambda b: b, True, {"claims": (OTHER, RAN)}, True),
     (FALSE, "about what is looked at", lambda b: b, True, {"claims": (STATE,)}, False),
     (FALSE, "about a run of that name", lambda b: b, True, {"claims": (RAN.model_copy(update={"subject": "tests"}),)}, True),
+    (FALSE, "none listed of an agent that spoke", lambda b: b.emit(NOTE), True, {"claims": ()}, False),
     (FALSE, "not extracted", lambda b: b, True, {}, False),
 ]  # fmt: skip
 
