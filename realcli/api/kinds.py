@@ -168,6 +168,7 @@ SWEEP: Final = Definition(
             for place in ("spec.models[]", "spec.simulatedUser.model", "spec.judge.model")
             for api in APIS
         },
+        "spec.cancel": (Rule("!oldSelf || self", "cancel is final: make a new sweep"),),
         "spec.budget": (Rule("has(self.usd) || has(self.tokens)", "give usd, tokens or both"),),
         "spec.judge": (
             Rule("!has(self.budget) || has(self.model)", "judge.budget without judge.model: give the model that judges"),

@@ -16,7 +16,7 @@ __all__ = ["Agent", "BenchmarkSweep", "Endpoint", "Endpoints", "InsecureHttp", "
 
 Mode = Literal["EXEC", "COLLAB"]
 MODES: tuple[Mode, ...] = ("COLLAB", "EXEC")  # sorted, as the ordinal needs them
-MUTABLE = ("suspend", "parallelism", "budget")
+MUTABLE = ("suspend", "cancel", "parallelism", "budget")
 MUTABLE_OF_MODELS = ("maxConcurrentTrials",)
 IMMUTABLE = (
     f"spec is immutable except {', '.join((*MUTABLE, *(f'models[].{name}' for name in MUTABLE_OF_MODELS)))}; make a new sweep"
@@ -146,6 +146,10 @@ class SweepSpec(Frozen):
     )
     retry: Retry = Field(default=Retry(), description="New attempts after invalid ones.")
     suspend: bool = Field(default=False, description="True: no new pods; running trials finish. Mutable.")
+    cancel: bool = Field(
+        default=False,
+        description="True ends the sweep for good: running pods are ended, groups that are complete are judged and reported.",
+    )
     storage: Storage = Field(description="Where everything goes.")
 
 

@@ -62,6 +62,8 @@ class _Step:
         self.draft = _Draft(grants=facts.granted)
         self.blocked: tuple[str, str] | None = None  # why a judge or report pod does not start
         self.spent = False  # the budget
+        self.cancelled = facts.spec.cancel
+        self.suspended = facts.spec.suspend and not self.cancelled
         self.failing = False  # whether something of this step cannot go on without a person
 
     def decide(self) -> SweepPlan:
@@ -85,11 +87,15 @@ class _Step:
         log = self.facts.plan_log
         name = plan_job(self.name)
         job = self.facts.jobs.get(name)
+        if self.cancelled:
+            self.draft.delete_jobs += [] if job is None else [Removal(job.job.name, job.job.uid)]
+            self._cancelled_unjudged()
+            return
         if log is not None and log.plan is not None:
             self._planned(log.plan)
             return
         if job is None:
-            if not self.facts.spec.suspend:
+            if not self.suspended:
                 self.draft.create_jobs.append(JobIntent(Task.PLAN))
             return
         state = job_state(job, Task.PLAN, self.now, self.policy, limit=self.policy.plan_limit)
@@ -182,7 +188,7 @@ class _Step:
         left = wait - (self.now - since).total_seconds() if since is not None else 0.0
         if left > 0:
             self.draft.delays.append(left)
-        elif not self.facts.spec.suspend:
+        elif not self.suspended:
             self.draft.delete_jobs.append(Removal(job.job.name, job.job.uid))
             self.draft.create_jobs.append(self._intent(task, tries + 1, group))
 
@@ -196,10 +202,11 @@ class _Step:
 
     def _running(self, plan: FrozenPlan) -> None:
         rows = rows_of(self.facts.trials)
-        suspended = self.facts.spec.suspend
         admission = self._admission(plan, rows)
         self.draft.wake = tuple(dict.fromkeys((*admission.new, *self._mismatched(rows, admission))))
-        if not suspended and not self.spent:
+        if self.cancelled:
+            self.draft.wake = tuple(row.name for row in rows.values() if not row.phase.terminal)
+        elif not self.suspended and not self.spent:
             window = self.policy.look_ahead * self.facts.spec.parallelism
             self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full)
             if self.draft.create_trials:
@@ -208,6 +215,11 @@ class _Step:
         self._counted(plan, rows, judged)
         if judged == plan.groups:
             self._reporting(plan)
+        elif self.cancelled and all(row.phase.terminal for row in rows.values()) and judged == len(complete_groups(plan, rows)):
+            if judged:
+                self._reporting(plan)
+            else:
+                self._cancelled_unjudged()
         if not self.failing:  # whoever deletes a failed Job lets it run again
             self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Failed")})
         self._show_plan(plan)
@@ -219,7 +231,7 @@ class _Step:
         breaker = breaker_of(plan, rows.values(), ends, self.now, self.policy)
         throttled = throttled_caps(plan, rows, ends, spec, self.policy)
         self.spent = self._spending(rows)
-        held = spec.suspend or self.spent
+        held = self.suspended or self.cancelled or self.spent
         bounds = Bounds(spec.parallelism, {**asked_caps(plan, spec), **throttled}, breaker, held=held)
         admission = admit(plan, rows, self.facts.granted, bounds, self.now, self.policy)
         self.draft.grants, self.draft.broken = admission.grants, admission.broken
@@ -253,12 +265,11 @@ class _Step:
 
     def _mismatched(self, rows: dict[int, Row], admission: Admission) -> Iterator[str]:
         """Waiting trials whose status says something else than what keeps them."""
-        suspended = self.facts.spec.suspend
         for row in rows.values():
             if row.phase is not Phase.PENDING or (row.retry_after and parsed(row.retry_after) > self.now):
                 continue
             shown = row.reason if row.reason in HELD_BACK else None
-            held = "Suspended" if suspended else "BreakerOpen" if row.name in admission.broken else None
+            held = "Suspended" if self.suspended else "BreakerOpen" if row.name in admission.broken else None
             if shown != held:
                 yield row.name
 
@@ -294,7 +305,7 @@ class _Step:
             else:
                 running += 1
                 self._unresolved(job, Task.JUDGE, state, group, bounded="JudgeFailed")
-        if not self.facts.spec.suspend:
+        if not self.suspended:
             for group in new[: max(0, self.policy.judges - running)]:
                 self.draft.create_jobs.append(self._intent(Task.JUDGE, 1, group))
         return judged
@@ -312,7 +323,7 @@ class _Step:
     def _reporting(self, plan: FrozenPlan) -> None:
         job = self.facts.jobs.get(report_job(self.name))
         if job is None:
-            if not self.facts.spec.suspend:
+            if not self.suspended:
                 self.draft.create_jobs.append(JobIntent(Task.REPORT))
             return
         state = job_state(job, Task.REPORT, self.now, self.policy, limit=self.policy.job_limit)
@@ -327,13 +338,24 @@ class _Step:
         else:
             self._unresolved(job, Task.REPORT, state, 0, bounded="ReportFailed")
 
+    def _cancelled_unjudged(self) -> None:
+        """Cancelled before anything could be judged: there is nothing to report."""
+        text = "spec.cancel is true; no group was complete, so there is no report"
+        self.condition("Complete", "True", "Cancelled", text)
+        self.draft.grants = frozenset()
+        self.draft.events.append(Note("Normal", "Cancelled", text))
+
     def _complete(self, plan: FrozenPlan, message: Termination) -> None:
         invalid = self.status.counts.invalid
-        reason = "Incomplete" if invalid or message.reason == "Incomplete" else "Scored"
+        partial = self.status.counts.groups_judged < plan.groups
+        reason = "Incomplete" if invalid or partial or message.reason == "Incomplete" else "Scored"
         text = f"{plan.size} trials scored"
         if reason == "Incomplete":  # without an Invalid trial: the report did not find every group in storage
             lost = f"{invalid} of {plan.size} trials ended Invalid" if invalid else "not every trial is in the report"
             text = f"{lost} ({message.message}); missing is not 0" if message.message else f"{lost}; missing is not 0"
+        if self.cancelled and reason == "Incomplete":
+            judged = f"{self.status.counts.groups_judged} of {plan.groups} groups were complete and are in the report"
+            reason, text = "Cancelled", f"spec.cancel is true; {judged}; missing is not 0"
         self.condition("Complete", "True", reason, text)
         self.status = self.status.model_copy(
             update={
@@ -360,7 +382,7 @@ class _Step:
         self.condition("Failed", "True", reason, message)
 
     def _suspended(self) -> None:
-        if self.facts.spec.suspend:
+        if self.suspended:
             self.condition("Suspended", "True", "Asked", "spec.suspend is true: no new pods, running trials finish")
         elif find(self.status.conditions, "Suspended") is not None:
             self.condition("Suspended", "False", "Resumed", "")

@@ -20,10 +20,10 @@ def state_of(status: SweepStatus, spec: SweepSpec) -> State:
     conditions = status.conditions
     complete = find(conditions, "Complete")
     if complete is not None and complete.status == "True":
-        return "Incomplete" if complete.reason == "Incomplete" else "Complete"
+        return "Complete" if complete.reason == "Scored" else "Incomplete"
     if is_true(conditions, "Failed"):
         return "Failed"
-    if spec.suspend or is_true(conditions, "BudgetExhausted"):
+    if (spec.suspend and not spec.cancel) or is_true(conditions, "BudgetExhausted"):
         return "Suspended"
     if is_true(conditions, "Degraded"):
         return "Degraded"

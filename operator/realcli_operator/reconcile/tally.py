@@ -56,9 +56,9 @@ def count(plan: FrozenPlan, rows: dict[int, Row], judged: int) -> SweepCounts:
 
 
 def complete_groups(plan: FrozenPlan, rows: dict[int, Row]) -> list[int]:
-    """Groups all of whose trials are terminal, sorted."""
+    """Groups all of whose trials are terminal, sorted. One with a cancelled trial never is: it is not to be judged."""
     members = plan.repeats * len(plan.modes)
-    terminal = Counter(plan.group_of(row.ordinal) for row in rows.values() if row.phase.terminal)
+    terminal = Counter(plan.group_of(row.ordinal) for row in rows.values() if row.phase.terminal and row.reason != "Cancelled")
     return sorted(group for group, number in terminal.items() if number == members)
 
 

@@ -75,6 +75,19 @@ class _Step:
         status = self.facts.status
         if status.phase.terminal:
             return TrialPlan(delete=self._removals(self.facts.pods, doomed=True))
+        plan = self._next(status)
+        return self._cancelled(plan) if self.facts.sweep.cancel else plan
+
+    def _cancelled(self, plan: TrialPlan) -> TrialPlan:
+        """`spec.cancel`: what has ended is read, everything else ends now."""
+        status = plan.status or self.facts.status
+        if status.phase.terminal:
+            return plan
+        text = f"spec.cancel is true; it was {status.phase}"
+        over = ended(status, Phase.INVALID, "Cancelled", text, self.now, self.generation)
+        return TrialPlan(delete=self._removals(self.facts.pods, doomed=True), status=over)
+
+    def _next(self, status: TrialStatus) -> TrialPlan:
         newest = max((numbers.attempt for numbers in self._numbers()), default=0)
         if newest > status.attempt:
             status = began(self.facts, newest, self.now)

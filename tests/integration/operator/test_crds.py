@@ -199,6 +199,17 @@ async def test_the_spec_is_immutable_but_for_some_fields(admin: Any) -> None:
         await admin.send("DELETE", path)
 
 
+async def test_what_is_cancelled_stays_so(admin: Any) -> None:
+    await admin.send("POST", SWEEPS, smallest(lambda s: s["metadata"].update(name="over")))
+    path = f"{SWEEPS}/over"
+    try:
+        await admin.merge(path, {"spec": {"cancel": True}})
+        with pytest.raises(Invalid, match="cancel is final"):
+            await admin.merge(path, {"spec": {"cancel": False}})
+    finally:
+        await admin.send("DELETE", path)
+
+
 async def test_of_a_model_the_concurrency_alone_may_change(admin: Any) -> None:
     await admin.send("POST", SWEEPS, smallest(lambda s: s["metadata"].update(name="concurrent")))
     path = f"{SWEEPS}/concurrent"

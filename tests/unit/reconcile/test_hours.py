@@ -153,6 +153,9 @@ class Hours:
         found = next((c for c in self.status.get("conditions", ()) if c["type"] == type_), None)
         return None if found is None else (found["status"], found["reason"])
 
+    def trials_by_name(self) -> dict[str, Any]:
+        return {trial["metadata"]["name"]: trial.get("status", {}) for trial in self.cluster.objects(Kind.TRIAL)}
+
     def of(self, configuration: str) -> list[Any]:
         found = [t for t in self.cluster.objects(Kind.TRIAL) if t["spec"]["configuration"] == configuration]
         return [trial.get("status", {}) for trial in found]
@@ -251,3 +254,27 @@ async def test_a_spent_budget_stops_what_is_new_and_more_of_it_goes_on(a: Any) -
     assert hours.condition("BudgetExhausted") == ("False", "Raised")
     assert {status["phase"] for status in hours.of("one.x")} == {"Sealed"}
     assert hours.status["costUSD"] == "5.50"
+
+
+async def test_a_cancelled_sweep_ends_what_runs_and_reports_what_is_complete(a: Any) -> None:
+    def ends(_: str, pod: PodView) -> tuple[float, str] | None:
+        return (60, a.work_sealed()) if hours.age < 200 else None
+
+    plan = a.wide("one.x", tasks=8, repeats=2, modes=("EXEC",))
+    hours = Hours(a, plan, ends, {"parallelism": 3, "suspend": False})
+    await hours.run(300)
+    before = {name: status for name, status in hours.trials_by_name().items() if status.get("phase") == "Sealed"}
+    alive = [pod.name for pod in hours.store.pods_of_sweep("one", "first") if pod.trial]
+    assert len(before) >= 3
+    assert len(alive) == 3
+    hours.change(cancel=True, suspend=True)
+    await hours.run(60)
+    after = hours.trials_by_name()
+    assert {name: status for name, status in after.items() if status["phase"] == "Sealed"} == before
+    assert {status["reason"] for name, status in after.items() if name not in before} == {"Cancelled"}
+    assert [pod for pod in hours.cluster.objects(Kind.POD) if pod["metadata"]["name"] in alive] == []
+    jobs = [job["metadata"]["name"] for job in hours.cluster.objects(Kind.JOB)]
+    sealed = {int(name.rpartition("-")[2]) for name in before}
+    complete = [group for group in range(plan.groups) if sealed.issuperset(plan.ordinals_of_group(group))]
+    assert complete
+    assert sorted(jobs) == [f"first-j{group:04d}" for group in complete], "groups with a cancelled repeat are not judged"

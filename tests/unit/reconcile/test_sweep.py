@@ -438,3 +438,35 @@ class TestParts:
         with pytest.raises(UnreadableObject, match=r"Trial one/first-00000: status\.attempt"):
             trial_status(a.replace(a.trial(), status={"attempt": "many"}))
         assert trial_status(a.trial()) == TrialStatus()
+
+
+class TestCancel:
+    def test_before_the_plan_nothing_more_runs(self, a: Any) -> None:
+        running = JobFacts(a.job(), (a.job_pod("plan"),))
+        plan = decide(a, a.sweep_facts(spec=a.spec(cancel=True), jobs={"first-plan": running}))
+        assert ([removal.name for removal in plan.delete_jobs], plan.create_jobs) == (["first-plan"], ())
+        assert plan.status is not None
+        assert (plan.status.state, said(plan.status, "Complete")) == ("Incomplete", ("True", "Cancelled"))
+        assert decide(a, a.sweep_facts(spec=a.spec(cancel=True), status=plan.status)) == SweepPlan()
+
+    def test_without_a_complete_group_there_is_no_report(self, a: Any) -> None:
+        trials = (a.settled(0), a.settled(1, Phase.INVALID, "Cancelled"))
+        plan = decide(a, a.sweep_facts(spec=a.spec(cancel=True), plan=a.plan(), status=planned(a), trials=trials))
+        assert (plan.create_jobs, said(plan.status, "Complete")) == ((), ("True", "Cancelled"))
+
+    def test_what_still_runs_is_waited_for(self, a: Any) -> None:
+        trials = (a.settled(0), a.trial(a.status(), ordinal=1))
+        plan = decide(a, a.sweep_facts(spec=a.spec(cancel=True), plan=a.plan(), status=planned(a), trials=trials))
+        assert (plan.wake, plan.create_trials, plan.grants) == (("first-00001",), (), frozenset())
+        assert said(plan.status or planned(a), "Complete") is None
+
+    def test_the_report_of_a_part_says_so(self, a: Any) -> None:
+        trials = (a.settled(0), a.settled(1), a.settled(2, Phase.INVALID, "Cancelled"))
+        judged = a.done_job("judge", a.message("Judge", Result.JUDGED, seal=a.seal), "first-j0000")
+        given = {"spec": a.spec(cancel=True), "plan": a.plan(tasks=2), "status": planned(a, tasks=2), "trials": trials}
+        assert decide(a, a.sweep_facts(**given, jobs={"first-j0000": judged})).create_jobs == (JobIntent(Task.REPORT),)
+        report = a.done_job("report", a.message("Report", Result.REPORTED, uri="s3://e/r", seal=a.seal), "first-report")
+        over = decide(a, a.sweep_facts(**given, jobs={"first-j0000": judged, "first-report": report})).status
+        assert over is not None
+        assert (over.state, said(over, "Complete"), over.report_uri) == ("Incomplete", ("True", "Cancelled"), "s3://e/r")
+        assert "1 of 2 groups" in find(over.conditions, "Complete").message  # type: ignore[union-attr]

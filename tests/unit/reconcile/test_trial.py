@@ -419,3 +419,27 @@ class TestDisturbed:
         # … and only when it is gone the work is verified, with the seal it announced.
         gone = decide(a, a.facts(plan.status, absent=frozenset({"first-00000-a1"})))
         assert gone.create == PodIntent(1, 1, a.seal)
+
+
+class TestCancelled:
+    @pytest.mark.parametrize("phase", [Phase.PENDING, Phase.WORKING, Phase.VERIFYING])
+    def test_what_has_not_ended_ends_now(self, a: Any, phase: Phase) -> None:
+        name = "first-00000-a1-v1" if phase is Phase.VERIFYING else "first-00000-a1"
+        pods = () if phase is Phase.PENDING else (a.pod(name),)
+        plan = decide(a, a.facts(a.status(phase), *pods, sweep=a.spec(cancel=True, suspend=True)))
+        assert plan.create is None
+        assert [removal.name for removal in plan.delete] == [pod.name for pod in pods]
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.reason, plan.status.reward) == (Phase.INVALID, "Cancelled", None)
+
+    def test_a_verdict_that_is_there_is_kept(self, a: Any) -> None:
+        over = a.ended("first-00000-a1-v1", said=a.verdict())
+        plan = decide(a, a.facts(a.status(Phase.VERIFYING), over, sweep=a.spec(cancel=True)))
+        assert plan.status is not None
+        assert (plan.status.phase, plan.status.reward) == (Phase.SEALED, "1")
+
+    def test_work_that_is_sealed_is_not_verified_any_more_but_its_cost_is_known(self, a: Any) -> None:
+        plan = decide(a, a.facts(a.status(), a.ended(said=a.work_sealed()), sweep=a.spec(cancel=True)))
+        assert plan.create is None
+        assert plan.status is not None
+        assert (plan.status.reason, plan.status.cost_usd, plan.status.work_seal_digest) == ("Cancelled", "0.25", a.seal)
