@@ -66,7 +66,7 @@ def added(one: Tokens, other: Tokens) -> Tokens:
 
 def spent_on(request: JudgeRequest, reply: JudgeReply, prices: Prices | None) -> Spent:
     """Of one request. A reply without usage is charged by its bytes, a token each three; a kind of token without a price at
-    what it may cost at most. Rather too much than nothing: the cost that is told stays unknown, and a budget holds all the same."""
+    what it may cost at most. Rather too much than nothing: the cost that is told stays unknown, and a budget holds."""
     tokens, untold = reply.usage, 0
     if tokens is None:
         sent, got = len(request.canonical()), len(reply.message.canonical())

@@ -174,9 +174,14 @@ class Reading:
         return "\n".join(lines)
 
     def fenced(self, label: str, text: str) -> str:
-        """Any other text that is not the instrument's own, e.g. of a file, a log or a script's answer."""
+        """Any other text that is not the instrument's own, e.g. of a file, a log or a script's answer.
+
+        What ran after the work was sealed (the tests, and what of the agent's they start) could know the fence: it is taken out.
+        """
         shown, hidden = seen(text)
-        return self._fenced(f"[{label}{_left_out(hidden)}]", shown)
+        times = shown.count(self.fence)
+        told = f"; the name of the fence stood in it {times} times and is left out" if times else ""
+        return self._fenced(f"[{label}{_left_out(hidden)}{told}]", shown.replace(self.fence, "…"))
 
     def _inline(self, piece: Piece) -> tuple[str, Span]:
         text, length = piece.text, len(piece.text)

@@ -24,6 +24,9 @@ MAX_TOLD = 400  # characters of a provider's own message
 _TOO_LARGE = re.compile(
     r"(?i)too long|too large|maximum context|context (length|window)|max(imum)? (input )?tokens|exceeds? .{0,40}(token|context)"
 )
+_OUTPUT = re.compile(r"(?i)max_(completion_|output_)?tokens|(output|completion) tokens")
+_INPUT = re.compile(r"(?i)context|prompt|input|messages")
+"""An answer's limit that the model does not have is a fault of the sweep's spec, not of a run that is too long."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def call(
                 raise
             told = f"{where}: {shown(trouble, secret)}"
             if not passes(trouble):
-                if trouble.status in (400, 413, 422) and (trouble.status == 413 or _TOO_LARGE.search(trouble.message)):
+                if too_large(trouble):
                     raise RequestTooLarge(told) from None
                 raise BackendRefused(f"{told}; {_advice(trouble.status)}") from None
             asked = _seconds(trouble.retry_after)
@@ -72,6 +75,15 @@ def call(
 def passes(trouble: Trouble) -> bool:
     """Asking again may help."""
     return trouble.status is None or trouble.status in PASSING or trouble.status >= 500
+
+
+def too_large(trouble: Trouble) -> bool:
+    """The request is longer than the model reads."""
+    if trouble.status == 413:
+        return True
+    text = trouble.message
+    only_output = _OUTPUT.search(text) is not None and _INPUT.search(text) is None
+    return trouble.status in (400, 422) and _TOO_LARGE.search(text) is not None and not only_output
 
 
 def shown(trouble: Trouble, secret: str) -> str:

@@ -105,6 +105,16 @@ REFUSED = {
     "a request it does not take": (Trouble(400, "tools: unsupported"), BackendRefused, "does not take what is asked"),
     "too long": (Trouble(400, "prompt is too long: 250000 tokens > 200000 maximum"), RequestTooLarge, "too long"),
     "over the context": (Trouble(400, "This model's maximum context length is 8192 tokens"), RequestTooLarge, "8192"),
+    "an answer longer than the model writes": (
+        Trouble(400, "max_tokens is too large: 64000. This model supports at most 16384 completion tokens"),
+        BackendRefused,
+        "check spec.judge.model",
+    ),
+    "both together": (
+        Trouble(400, "input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000"),
+        RequestTooLarge,
+        "exceed context limit",
+    ),
     "too many bytes": (Trouble(413, "Request exceeds the maximum size"), RequestTooLarge, "413"),
 }
 
