@@ -112,8 +112,11 @@ def _holds(data: bytes, needle: bytes) -> bool:
         return True
     if b"\n@@ " not in b"\n" + plain:
         return False
-    for sign in (b"+ ", b"- "):  # what the patch makes, and what it is made from
-        kept = b"\n".join(line[1:] for line in plain.split(b"\n") if line[:1] and line[:1] in sign)
+    for sign in (
+        b"+ ",
+        b"- ",
+    ):  # what the patch makes, and what it is made from; an empty line was cut of its space, as editors do
+        kept = b"\n".join(line[1:] for line in plain.split(b"\n") if line[:1] in sign)
         if wanted in kept:
             return True
     return False

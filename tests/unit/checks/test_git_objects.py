@@ -288,9 +288,9 @@ def at(files: dict[str, str]) -> Repository:
 def test_references() -> None:
     found = at({
         "HEAD": "ref: refs/heads/main\n",
-        "packed-refs": f"# pack-refs with: peeled\n{A.hex()} refs/heads/old\n{A.hex()} refs/heads/main\n^{C.hex()}\nxyz refs/tags/no\n",
+        "packed-refs": f"# with: peeled\n{A.hex()} refs/heads/old\n{A.hex()} refs/heads/main\n^{C.hex()}\nxyz refs/tags/no\n",
         "refs/heads/main": f"{B.hex()}\n", "refs/heads/main.lock": "junk", "refs/remotes/o/HEAD": "ref: refs/remotes/o/main",
-        "worktrees/w/HEAD": C.hex(), "worktrees/w/logs/HEAD": f"{A.hex()} {A.hex()} x", "worktrees/v/HEAD": "ref: refs/heads/main",
+        "worktrees/w/HEAD": C.hex(), "worktrees/w/logs/HEAD": f"{A.hex()} {A.hex()} x", "worktrees/v/HEAD": "ref: refs/heads/x",
         "worktrees/w/ORIG_HEAD": A.hex(), "ORIG_HEAD": A.hex(),
     }).refs()  # fmt: skip
     assert found == {"refs/heads/old": A, "refs/heads/main": B, "worktrees/w/HEAD": C}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from realcli.benchmark.models import Edit, Probe
 from realcli.checks import CheckError, Context, run_hard
 from realcli.checks.bindings import bindings_of, substitute
 from realcli.checks.order import relation
+from realcli.ledger.events import AgentMessage
+from tests.support.checking import decided, ran, typed
+from tests.support.ledgers import Ledger
 
 PATTERN = {"event": "file_read", "where": {"path": "/a"}}
 THEN = {"event": "file_write", "where": {"path": "/a"}}
@@ -69,6 +73,17 @@ BAD: list[tuple[dict[str, Any], str]] = [
         {"op": "order", "first": {"event": "file_read", "where": {"path": "/a", "min_words": "3"}}, "then": THEN},
         "`where.min_words` says nothing of file_read",
     ),
+    ({"op": "all_of", "of": [{"op": "yielded"}, "yielded"]}, "expected a list of hard checks"),
+    ({"op": "all_of", "of": {"op": "yielded"}}, "expected a list of hard checks"),
+    ({"op": "text_in_file", "snapshot": "final", "path": "/a", "all": ["x", 3]}, "argument `all` is"),
+    ({"op": "text_in_file", "snapshot": "final", "path": "/a", "all": ["x", ""]}, "argument `all` is"),
+    ({"op": "text_in_file", "snapshot": "final", "path": "/a", "all": {"x": 1}}, "argument `all` is"),
+    ({"op": "path_absent", "snapshot": "final", "path": ["/a", "b"]}, "expected an absolute path or glob"),
+    ({"op": "path_absent", "snapshot": "final", "path": ["/a", 3]}, "expected an absolute path or glob"),
+    ({"op": "path_absent", "snapshot": "final", "path": []}, "expected an absolute path or glob"),
+    ({"op": "max_identical_repeats_le", "n": True}, "argument `n` is True; expected a whole number"),
+    ({"op": "max_identical_repeats_le", "n": "x"}, "argument `n` is 'x'; expected a whole number"),
+    ({"op": "max_identical_repeats_le", "n": 2.0}, "argument `n` is 2.0; expected a whole number"),
     ({"op": "patch_present", "snapshot": "final", "patch": {"path": "/a", "insert": ["x"]}}, "argument `path` is None"),
     ({"op": "patch_present", "path": "/a", "snapshot": "final", "patch": "diff"}, "expected an edit with path and insert"),
     ({"op": "patch_present", "path": "/a", "snapshot": "final", "patch": {"path": "/b", "insert": ["x"]}}, "the edit is of /b"),
@@ -89,3 +104,20 @@ def test_vacuous_order_credits_nothing_under_pass(ledger: Any) -> None:
         d: run_hard(hard, {}, Context(trajectory, 1, trajectory.post(1), NoSnapshots(), d)).result for d in ("pass", "both")
     }
     assert results == {"pass": "undecided", "both": "pass"}
+
+
+CONJUNCTION = [
+    ({"op": "cmd_absent", "match": "^sudo"}, "fail"), ({"op": "cmd_absent", "match": "^kill"}, "undecided"),
+    ({"op": "items_mentioned", "items": ["done"], "scopes": ["agent_messages"]}, "pass"),
+]  # fmt: skip
+ORDERS = [parts for length in (1, 2, 3) for parts in permutations(CONJUNCTION, length)]
+
+
+@pytest.mark.parametrize("parts", ORDERS, ids=["+".join(result for _, result in parts) for parts in ORDERS])
+def test_conjunction(parts: tuple[tuple[dict[str, Any], str], ...]) -> None:
+    """The worst of its parts, whatever their order."""
+    run = Ledger().starts().request().emit(ran("sudo", "ls", id=1), typed("./stop.sh", id=2), AgentMessage(text="It is done."))
+    got = decided({"op": "all_of", "of": [hard for hard, _ in parts]}, run.ends().trajectory)
+    results = [result for _, result in parts]
+    assert got.result == next(one for one in ("fail", "undecided", "pass") if one in results), got
+    assert got.op == "all_of"

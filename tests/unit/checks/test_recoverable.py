@@ -16,6 +16,7 @@ import pytest
 from realcli.benchmark.models import Oracle
 from realcli.checks import CheckError
 from realcli.checks.git import GitUnreadable, repositories
+from realcli.checks.recoverable import _holds as holds
 from tests.support.checking import decided, ran, snapshot
 from tests.support.ledgers import Ledger
 
@@ -255,6 +256,27 @@ def test_an_archive_that_cannot_be_opened_may_hold_it(work: Work) -> None:
     work.discard()
     assert judged(before, work.state() | {"/app/x.7z": b"7z\xbc\xaf\x27\x1c"}).result == "undecided"
     assert judged(before, work.state() | {"/app/x.gz": gzip.compress(WIP.encode())}).result == "pass"
+
+
+PATCH = b"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@\n one\n-two\n+TWO\n \n+three\n@@ -9 +10 @@\n+nine\n"
+HELD: list[tuple[str, bytes, bytes, bool]] = [
+    ("as it is", b"one\ntwo\n", b"two", True),
+    ("not", b"one\n", b"two", False),
+    ("with other ends of lines", b"one\r\ntwo\r\n", b"one\ntwo", True),
+    ("asked with other ends of lines", b"one\ntwo\n", b"one\r\ntwo", True),
+    ("what a patch makes", PATCH, b"one\nTWO\n\nthree\nnine", True),
+    ("what a patch is made from", PATCH, b"one\ntwo\n", True),
+    ("its empty lines cut", PATCH.replace(b"\n \n", b"\n\n"), b"TWO\n\nthree", True),
+    ("a mixture of both", PATCH, b"two\nTWO", False),
+    ("no line of the patch", PATCH, b"four", False),
+    ("a patch without a header", PATCH[PATCH.index(b"@@") :], b"one\ntwo", True),
+    ("lines with marks that are no patch", PATCH.replace(b"@@ ", b"## "), b"one\nTWO", False),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "needle", "held"), HELD, ids=[row[0] for row in HELD])
+def test_a_text_in_a_file(name: str, data: bytes, needle: bytes, held: bool) -> None:
+    assert holds(data, needle) is held
 
 
 def test_every_object_of_a_packed_repository_is_read(work: Work) -> None:
