@@ -1,10 +1,12 @@
 """Mutation testing of the operators of hard checks: which small errors in them would no test notice?
 
-    python hack/mutation.py [--write docs/mutation.md] [--only NAME] [--sample N] [--jobs N]       (make mutation)
+    python hack/mutation.py [--write docs/mutation.md] [--only NAME ...] [--sample N] [--seed N] [--jobs N]       (make mutation)
 
 One error at a time: a comparison, a boolean, a constant, a result or a condition is turned round inside one function. The tests
 of the operators are collected once; every mutant is a forked child in which that function's code is replaced, and which runs the
-tests that call it until one fails. A mutant that no test fails on survives, and is named.
+tests that call it until one fails. A mutant that no test fails on survives, and is named. Those that change nothing anybody could
+notice are listed in hack/equivalent_mutants.yaml, each with the reason; they are not tried, and one that is none any more is an
+error.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ["tests/unit/checks", "tests/unit/known/test_cases.py"]
@@ -37,6 +40,7 @@ MODULES = (
     "operators", "order", "packages", "patch_present", "permission", "places", "processes", "recorded", "recoverable", "sequence",
     "shown", "stated", "words",
 )  # fmt: skip
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.yaml")
 SEED = 7
 SECONDS = 60  # of one mutant; longer is a loop, and noticed
 FLIPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -54,6 +58,7 @@ class Mutant(NamedTuple):
     module: str
     function: str
     line: int
+    text: str  # of the line, without space around it
     what: str
     code: Callable[[], CodeType]
 
@@ -96,7 +101,8 @@ def _set(items: list[Any], at: int, value: Any) -> None:
 
 def mutants(module: ModuleType, name: str) -> Iterator[Mutant]:
     """Every mutant of the functions and methods of a module."""
-    tree = ast.parse(inspect.getsource(module))
+    source = inspect.getsource(module)
+    tree, lines = ast.parse(source), source.splitlines()
     path = str(module.__file__)
     nodes = list(ast.walk(tree))
     owner = {id(child): qualified for qualified, function in _functions(tree) for child in _body(function)}
@@ -105,7 +111,19 @@ def mutants(module: ModuleType, name: str) -> Iterator[Mutant]:
         if qualified is None:
             continue
         for what, how in changes(node):
-            yield Mutant(name, qualified, getattr(node, "lineno", 0), what, partial(_mutated, tree, number, how, path, qualified))
+            line = getattr(node, "lineno", 0)
+            code = partial(_mutated, tree, number, how, path, qualified)
+            yield Mutant(name, qualified, line, lines[line - 1].strip(), what, code)
+
+
+def tried(found: list[Mutant], known: list[dict[str, str]]) -> list[Mutant]:
+    """Without those that are known to change nothing: by module, function, line of the source and error."""
+    keys = {(one["module"], one["function"], one["line"], one["what"]) for one in known}
+    gone = keys - {(one.module, one.function, one.text, one.what) for one in found}
+    names = {one.module for one in found}
+    if stale := sorted(key for key in gone if key[0] in names):
+        raise SystemExit(f"{EQUIVALENT.name}: no such mutant: {stale}")
+    return [one for one in found if (one.module, one.function, one.text, one.what) not in keys]
 
 
 def _mutated(tree: ast.Module, number: int, how: Callable[[Any], Any], path: str, qualified: str) -> CodeType:
@@ -168,22 +186,24 @@ def function_of(module: ModuleType, qualified: str) -> FunctionType:
 class Mutation:
     """A pytest plugin that runs the collected tests once, and then once per mutant those that call what was changed."""
 
-    def __init__(self, only: str | None, sample: int | None, jobs: int) -> None:
-        self._only, self._sample, self._jobs = only, sample, jobs
+    def __init__(self, only: list[str], sample: int | None, seed: int, jobs: int) -> None:
+        self._only, self._sample, self.seed, self._jobs = only, sample, seed, jobs
         self.possible = 0
+        self.equivalent: list[dict[str, str]] = yaml.safe_load(EQUIVALENT.read_text(encoding="utf-8"))
         self.survivors: list[Mutant] = []
         self.total: dict[str, int] = defaultdict(int)
         self.killed: dict[str, int] = defaultdict(int)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        modules = {name: importlib.import_module(f"realcli.checks.{name}") for name in MODULES if self._only in (None, name)}
-        todo = [mutant for name, module in modules.items() for mutant in mutants(module, name)]  # while the sources are as loaded
+        modules = {name: importlib.import_module(f"realcli.checks.{name}") for name in self._only or MODULES}
+        found = [one for name, module in modules.items() for one in mutants(module, name)]  # while the sources are as loaded
+        todo = tried(found, self.equivalent)
         calls, slow = self._baseline(session, {str(module.__file__): name for name, module in modules.items()})
         if session.testsfailed:
             raise SystemExit("the tests fail without any mutant")
         self.possible = len(todo)
         if self._sample is not None and self._sample < len(todo):
-            todo = random.Random(SEED).sample(todo, self._sample)
+            todo = random.Random(self.seed).sample(todo, self._sample)
         print(f"{len(todo)} of {self.possible} mutants, {len(session.items)} tests", flush=True)
         running: dict[int, Mutant] = {}
         for mutant in [*todo, None]:
@@ -244,9 +264,10 @@ def page(run: Mutation, seconds: float) -> str:
     lines = [
         "# Mutation testing of the hard checks", "",
         "Written by `make mutation`; do not edit. One small error at a time is put into a function of `realcli/checks`:",
-        "a comparison, a boolean, a constant, a result or a condition is turned round. It is *killed* when a test fails.", "",
+        "a comparison, a boolean, a constant, a result or a condition is turned round. It is *killed* when a test fails.",
+        f"{len(run.equivalent)} that change nothing anybody could notice are not counted: [why](../hack/{EQUIVALENT.name}).", "",
         f"{datetime.now(UTC):%Y-%m-%d}: {machine}, {seconds / 60:.0f} minutes.",
-        f"{total} of {run.possible} mutants were tried{'' if total == run.possible else f', drawn with seed {SEED}'}.", "",
+        f"{total} of {run.possible} mutants were tried{'' if total == run.possible else f', drawn with seed {run.seed}'}.", "",
         f"**{killed} of {total} killed ({100 * killed / max(total, 1):.1f} %).**", "",
         "| module | killed | of | % |", "|---|---:|---:|---:|",
     ]  # fmt: skip
@@ -265,13 +286,14 @@ def main() -> int:
     """Exit status 1 where fewer than 90 % are killed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--write", type=Path, help="write the page there")
-    parser.add_argument("--only", choices=MODULES, help="one module alone")
-    parser.add_argument("--sample", type=int, help="so many of them, drawn with a fixed seed; default: all")
+    parser.add_argument("--only", choices=MODULES, nargs="+", default=[], help="some modules alone")
+    parser.add_argument("--sample", type=int, help="so many of them, drawn with a seed; default: all")
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
     os.chdir(ROOT)
     began = time.monotonic()
-    run = Mutation(asked.only, asked.sample, asked.jobs)
+    run = Mutation(asked.only, asked.sample, asked.seed, asked.jobs)
     pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header", *TESTS], plugins=[run])
     text = page(run, time.monotonic() - began)
     if asked.write:
