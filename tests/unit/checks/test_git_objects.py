@@ -321,7 +321,8 @@ def tree(*entries: tuple[str, bytes]) -> bytes:
 
 def history(length: int) -> tuple[list[bytes], Files]:
     """Commits, the first without a tree, each the parent of the next."""
-    ids, files = [], {}
+    ids: list[bytes] = []
+    files: Files = {}
     for number in range(length):
         parent = f"parent {ids[-1].hex()}\n" if ids else ""
         id, one = loose("commit", f"{parent}author w\n\nparent {C.hex()}\nnumber {number}\n".encode())
