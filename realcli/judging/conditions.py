@@ -188,7 +188,7 @@ def _shows_pass(question: Question, item: GivenEvidence, evidence: Evidence) -> 
     if question.check.one_needs == "absence":
         return item.kind == "absence"
     if item.kind == "file":
-        return not _stale(question, item)
+        return True  # of the right time: `_support` says so
     roles: frozenset[Role] = OF_THE_AGENT - {"agent"} if question.check.evidence == "environment" else OF_THE_AGENT
     return item.kind == "quote" and any(
         place.piece.role in roles and in_window(question.window, place.part.seq) for place in places(evidence.reading, item)
@@ -209,7 +209,7 @@ def _shows_fail(question: Question, given: GivenAnswer, evidence: Evidence) -> b
     return (
         bool(quoted & OF_THE_AGENT)
         or ("hard" in kinds and question.hard is not None and question.hard.result == "fail")
-        or any(item.kind == "file" and not _stale(question, item) for item in given.evidence)
+        or "file" in kinds  # of the right time: `_support` says so
         or ("absence" in kinds and (question.check.one_needs != "absence" or bool(quoted)))
     )
 

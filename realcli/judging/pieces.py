@@ -66,6 +66,14 @@ class Part:
         """See `realcli.judging.text.normal`."""
         return normal(self.text)
 
+    @cached_property
+    def folded(self) -> str:
+        """The normal form whatever the case, character by character: a place in it is the same place in `normal`."""
+        folded = self.normal.casefold()
+        if len(folded) == len(self.normal):
+            return folded
+        return "".join(one if len(one := char.casefold()) == 1 else char for char in self.normal)
+
 
 @dataclass(frozen=True)
 class Piece:

@@ -119,7 +119,7 @@ def snapshots_of(trajectory: Trajectory, window: Window) -> Iterator[str]:
     said = [item.seq for item in window.items if isinstance(item.data, AgentMessage | AgentQuestion | FileWrite | FileDelete)]
     for name, seq in taken.items():
         before = any(window.first <= at < seq for at in (*acts, *said))
-        if name != "s0" and before and not any(window.last < at < seq for at in acts):
+        if before and not any(window.last < at < seq for at in acts):
             yield name
 
 

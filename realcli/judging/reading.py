@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from realcli.judging.pieces import Piece, pieces_of
-from realcli.judging.text import normal, seen
+from realcli.judging.pieces import Part, Piece, pieces_of
+from realcli.judging.text import seen
 from realcli.trajectory import Blobs, NoBlobs, Trajectory, Window
 
 INLINE_RESULT = 6_000  # characters of a tool's output that are shown at once; of a longer one beginning and end
@@ -162,13 +162,13 @@ class Reading:
 
     def search(self, wanted: str) -> str:
         """Where a text stands, in its normal form and whatever the case: pieces with what surrounds the first hit in each."""
-        needle = normal(wanted).casefold()
+        needle = Part(0, wanted).folded
         if not needle:
             return "The text to search for is empty."
-        found = [(piece, part) for piece in self.pieces for part in piece.parts if needle in part.normal.casefold()]
+        found = [(piece, part) for piece in self.pieces for part in piece.parts if needle in part.folded]
         lines = [f"{len(found)} pieces hold it" + (f"; the first {HITS} are shown." if len(found) > HITS else ".")]
         for piece, part in found[:HITS]:
-            at = part.normal.casefold().find(needle)
+            at = part.folded.find(needle)
             around = part.normal[max(0, at - AROUND) : at + len(needle) + AROUND]
             lines.append(self._fenced(f"[{piece.id} {piece.label}; around the hit]", around))
         return "\n".join(lines)

@@ -170,6 +170,14 @@ def test_search_finds_what_is_written_otherwise() -> None:
     assert "0 pieces" in found.search("purple")
 
 
+@pytest.mark.parametrize("padding", ["\u00df", "\u0130", "\ufb03", "x"])
+def test_a_hit_is_shown_whatever_stands_before_it(padding: str) -> None:
+    """Some letters have two in another case: what is shown is the hit, not what lies as far on as there are such letters."""
+    run = run_of(ledger(first=padding * 3_000 + " SECRET: rm -r /srv " + "z" * 3_000))
+    assert "SECRET: rm -r /srv" in run.reading.search("secret: RM")
+    assert "1 pieces hold it" in run.reading.search(padding * 4)
+
+
 def test_records_that_follow_each_other_are_one_piece_of_parts() -> None:
     made = Ledger().starts().request()
     for number in range(3):
