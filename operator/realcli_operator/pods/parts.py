@@ -146,8 +146,8 @@ def key_env(spec: SweepSpec, user: Endpoint | None) -> list[Manifest]:
 
 
 def judge_key_env(spec: SweepSpec) -> list[Manifest]:
-    """The judge's key, for plan and judge Jobs alone; nothing without a model that judges."""
-    found = None if spec.judge.model is None or "COLLAB" not in spec.modes else spec.judge.model.endpoint
+    """The judge's key, for plan and judge Jobs alone; nothing without a model that judges. Failed runs of EXEC are judged too."""
+    found = None if spec.judge.model is None else spec.judge.model.endpoint
     if found is None:
         return []
     reference = found[1].api_key.secret_ref

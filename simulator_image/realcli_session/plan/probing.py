@@ -89,8 +89,8 @@ def user_endpoint(spec: SweepSpec) -> tuple[Api, Endpoint] | None:
 
 
 def judge_endpoint(spec: SweepSpec) -> tuple[Api, Endpoint] | None:
-    """The endpoint of the model that judges; None without one, or without COLLAB, which alone is judged."""
-    return None if spec.judge.model is None or "COLLAB" not in spec.modes else spec.judge.model.endpoint
+    """The endpoint of the model that judges; None without one. Sweeps of EXEC alone ask it too: why runs failed."""
+    return None if spec.judge.model is None else spec.judge.model.endpoint
 
 
 def key_name(index: int, api: Api) -> str:
