@@ -120,7 +120,7 @@ def test_the_simulated_users_model_is_asked_too(build: Any, serve: Callable[[Scr
     assert len(server.seen) == 3
 
 
-def test_the_judge_s_model_is_asked_too_and_only_where_something_is_judged(build: Any, serve: Callable[[Script], Server]) -> None:
+def test_the_judge_s_model_is_asked_too_in_every_mode(build: Any, serve: Callable[[Script], Server]) -> None:
     server = serve(lambda path, body: (200, GOOD[path]))
     endpoint = {"url": server.url + "/v1", "apiKey": {"secretRef": {"name": "u", "key": "k"}}}
     judge = {"model": {"model": "judges", "endpoints": {"responses": endpoint}}}
