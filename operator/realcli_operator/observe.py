@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform, decode_plan, plan_in_log
 from realcli.api.termination import Result
@@ -34,7 +33,7 @@ from realcli_operator.reconcile.jobs import Done, job_state
 from realcli_operator.reconcile.names import plan_job, verify_pod, work_pod
 from realcli_operator.reconcile.plans import Task
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.recent import HELD_BACK
+from realcli_operator.reconcile.recent import ACTIVE, HELD_BACK
 from realcli_operator.settings import Settings, Use
 
 LOG_LIMIT = 2 << 20
@@ -117,7 +116,7 @@ class Observer:
     async def _with_expected_pod(self, view: TrialView, facts: TrialFacts) -> TrialFacts:
         """The store never proves absence: a pod that should be there and is not seen is read afresh."""
         status = facts.status
-        if status.phase not in (Phase.WORKING, Phase.VERIFYING) or status.retry_after is not None:
+        if status.phase not in ACTIVE or status.retry_after is not None:
             return facts
         name = work_pod(view.name, status.attempt)
         if status.verify_attempt:
@@ -213,11 +212,16 @@ class Observer:
             memory.platform = Platform(
                 operator_version=self.settings.version,
                 images=self.settings.images,
-                user_namespaces=await self._survives(sweep, self.settings.user_namespaces, user_namespaces=True),
+                user_namespaces=await self._survives(sweep, self._user_namespaces(sweep), user_namespaces=True),
                 image_volumes=await self._survives(sweep, self.settings.image_volumes, user_namespaces=False),
                 cluster_domain=self.settings.cluster_domain,
             )
         return memory.platform
+
+    def _user_namespaces(self, sweep: SweepView) -> Use:
+        """What the sweep says, else what the operator was told."""
+        asked = Use(sweep_spec(sweep).pods.user_namespaces)
+        return self.settings.user_namespaces if asked is Use.AUTO else asked
 
     async def _survives(self, sweep: SweepView, use: Use, *, user_namespaces: bool) -> bool:
         if use is not Use.AUTO:

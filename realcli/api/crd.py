@@ -18,8 +18,8 @@ from realcli.api.base import GROUP, VERSION, Frozen
 from realcli.api.kinds import DEFINITIONS, Column, Definition, Schema
 
 CARRIED: Final = frozenset(
-    ["type", "format", "description", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"]
-)
+    ("type", "format", "description", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems")
+) | {"maxProperties"}
 IGNORED: Final = frozenset(
     ("title", "additionalProperties", "default", "const", "anyOf", "$ref", "properties", "required", "items")
 )
@@ -55,6 +55,8 @@ class _Builder:
             result["properties"] = {name: self._property(name, child, path) for name, child in node["properties"].items()}
             if node.get("required"):
                 result["required"] = sorted(node["required"])
+        elif isinstance(node.get("additionalProperties"), dict):  # a map
+            result["additionalProperties"] = self._node(node["additionalProperties"], f"{path}{{}}")
         if "items" in node:
             result["items"] = self._node(node["items"], f"{path}[]")
         self._annotate(result, path)
@@ -102,6 +104,8 @@ class _Builder:
             raise SchemaError(f"{path}: a string without maxLength; the cost of rules is computed from it")
         if kind == "array" and "maxItems" not in result:
             raise SchemaError(f"{path}: a list without maxItems; the cost of rules is computed from it")
+        if "additionalProperties" in result and "maxProperties" not in result:
+            raise SchemaError(f"{path}: a map without maxProperties; the cost of rules is computed from it")
         if kind is None:
             raise SchemaError(f"{path}: no type")
 

@@ -168,6 +168,18 @@ SWEEP: Final = Definition(
             for place in ("spec.models[]", "spec.simulatedUser.model", "spec.judge.model")
             for api in APIS
         },
+        "spec.pods.labels": (
+            Rule(
+                "self.all(k, !k.matches('^(realcli[.]dev|app[.]kubernetes[.]io|kueue[.]x-k8s[.]io)/'))",
+                "labels of realcli.dev, app.kubernetes.io and kueue.x-k8s.io are the operator's: use queueName for the queue",
+            ),
+        ),
+        "spec.pods.annotations": (
+            Rule("self.all(k, !k.startsWith('realcli.dev/'))", "annotations of realcli.dev are the operator's"),
+        ),
+        "spec.pods.tolerations[]": (
+            Rule("has(self.key) || self.operator == 'Exists'", "a toleration without key needs operator: Exists"),
+        ),
         "spec.cancel": (Rule("!oldSelf || self", "cancel is final: make a new sweep"),),
         "spec.budget": (Rule("has(self.usd) || has(self.tokens)", "give usd, tokens or both"),),
         "spec.judge": (

@@ -11,6 +11,7 @@ from realcli.api.agents import Agent, Permissions
 from realcli.api.base import Digest, Duration, Frozen
 from realcli.api.judge import Judge
 from realcli.api.models import Endpoint, Endpoints, InsecureHttp, InstrumentModel, Model, SecretNameRef, Usd
+from realcli.api.pods import Pods
 
 __all__ = ["Agent", "BenchmarkSweep", "Endpoint", "Endpoints", "InsecureHttp", "Model", "Permissions", "SweepSpec", "SweepStatus"]
 
@@ -150,6 +151,10 @@ class SweepSpec(Frozen):
         default=False,
         description="True ends the sweep for good: running pods are ended, groups that are complete are judged and reported.",
     )
+    queue_name: Annotated[str, StringConstraints(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=63)] = Field(
+        default="", description="Kueue LocalQueue that admits the pods of trials; empty: none."
+    )
+    pods: Pods = Field(default=Pods(), description="How pods are placed and marked.")
     storage: Storage = Field(description="Where everything goes.")
 
 

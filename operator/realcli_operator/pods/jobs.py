@@ -110,8 +110,9 @@ def _job(
     volumes: Sequence[Manifest] = (),
 ) -> Manifest:
     """A Job with one container. What the cluster takes back (drain, preemption) is no failure of the Job."""
-    labels = {**sweep_labels(context.name, role), **labels}
-    body = pod_spec(context, user_namespaces=False)
+    labels = {**context.spec.pods.labels, **sweep_labels(context.name, role), **labels}
+    annotations = {"annotations": context.spec.pods.annotations} if context.spec.pods.annotations else {}
+    body = pod_spec(context, untrusted=False)
     body["initContainers"] = [prepare_container(context, container["image"])]
     body["containers"] = [container]
     body["volumes"] = [
@@ -136,7 +137,7 @@ def _job(
                 "podFailurePolicy": {
                     "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
                 },
-                "template": {"metadata": {"labels": labels}, "spec": body},
+                "template": {"metadata": {"labels": labels, **annotations}, "spec": body},
             },
         }
     )

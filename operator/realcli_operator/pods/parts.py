@@ -13,6 +13,7 @@ from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform
 from realcli.api.sweep import Storage, SweepSpec
 from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST, API_VERSION
+from realcli_operator.pods.placing import placement
 from realcli_operator.pods.prepare import CA_BUNDLE, CA_SECRET, COPIES, PREPARED, SHARED_FILES, prepare_command
 
 Manifest = dict[str, Any]
@@ -99,13 +100,13 @@ def trusted_security() -> Manifest:
     }
 
 
-def pod_spec(context: SweepContext, *, user_namespaces: bool) -> Manifest:
-    """What all pods have in common."""
+def pod_spec(context: SweepContext, *, untrusted: bool) -> Manifest:
+    """What all pods have in common. ``untrusted``: a work or verify pod, which gets a user namespace where there are any."""
     spec: Manifest = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "nodeSelector": dict(NODE_SELECTOR),
+        **placement(context.spec.pods, context.name, NODE_SELECTOR, untrusted=untrusted),
         # The group of the volumes: the session (not root) reads its keys and serves its socket.
         "securityContext": {
             "fsGroup": SESSION_UID,
@@ -113,7 +114,7 @@ def pod_spec(context: SweepContext, *, user_namespaces: bool) -> Manifest:
             "seccompProfile": dict(SECCOMP),
         },
     }
-    if user_namespaces and context.platform.user_namespaces:
+    if untrusted and context.platform.user_namespaces:
         spec["hostUsers"] = False
     return spec
 

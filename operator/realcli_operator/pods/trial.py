@@ -44,6 +44,7 @@ from realcli_operator.pods.parts import (
     trusted_volumes,
     with_digest,
 )
+from realcli_operator.pods.placing import session_resources, trial_marks
 from realcli_operator.pods.prepare import copy_command
 from realcli_operator.reconcile.names import verify_pod, work_pod
 from realcli_operator.reconcile.plans import PodIntent
@@ -126,7 +127,7 @@ def _pod(context: SweepContext, spec: TrialSpec, trial: str, trial_uid: str, int
     cell = Coordinates(spec.ordinal, spec.task, spec.repeat, spec.configuration, spec.mode)
     name = verify_pod(trial, intent.attempt, intent.verify) if intent.verify else work_pod(trial, intent.attempt)
     untrusted = "verifier" if intent.verify else "agent"
-    spec_ = pod_spec(context, user_namespaces=True)
+    spec_ = pod_spec(context, untrusted=True)
     spec_["terminationGracePeriodSeconds"] = GRACE_SECONDS
     spec_["initContainers"] = [prepare_container(context, context.platform.images.session, (untrusted, "session"))]
     return {
@@ -135,7 +136,9 @@ def _pod(context: SweepContext, spec: TrialSpec, trial: str, trial_uid: str, int
         "metadata": {
             "name": name,
             "namespace": context.namespace,
-            "labels": dict(pod_labels(context.name, trial, cell, role, intent.attempt)),
+            **trial_marks(
+                context.spec, dict(pod_labels(context.name, trial, cell, role, intent.attempt)), disruptable=_of_0_1(context)
+            ),
             "ownerReferences": owner(API_VERSION, "Trial", trial, trial_uid),
         },
         "spec": spec_,
@@ -194,7 +197,7 @@ def _session(context: SweepContext, arguments: list[str]) -> Manifest:
         "command": ["python", "-m", "realcli_session"],
         "args": arguments,
         "env": [*storage_env(context.spec.storage), *place_env()],
-        "resources": SESSION_RESOURCES,
+        "resources": session_resources(context.spec.pods, SESSION_RESOURCES),
         "securityContext": trusted_security(),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",

@@ -63,6 +63,9 @@ _DISRUPTIONS: Final = MappingProxyType(
     }
 )
 
+_STOPPED_BY_QUEUE: Final = "TerminationTarget"
+"""Condition that Kueue sets on a plain pod before it deletes it."""
+
 _OWN_LIMIT: Final = (
     re.compile(r"Pod ephemeral local storage usage exceeds the total limit of containers"),
     re.compile(r"Container (?P<container>\S+) exceeded its local ephemeral storage limit"),
@@ -161,6 +164,9 @@ def out_of_memory(pod: PodView) -> bool:
 
 def disruption(pod: PodView) -> str | None:
     """The reason of the table if the cluster is taking (or took) the pod; None if not."""
+    queue = pod.condition(_STOPPED_BY_QUEUE)
+    if queue is not None and queue.status == "True":
+        return "Preempted"
     condition = pod.condition("DisruptionTarget")
     if condition is None or condition.status != "True":
         return None

@@ -17,7 +17,8 @@ from realcli.api.outcomes import BY_REASON, Effect, Phase, is_valid
 from realcli.api.plan import Plan as FrozenPlan
 from realcli_operator.kube.views import TrialView
 
-ACTIVE = frozenset({Phase.WORKING, Phase.VERIFYING})
+ACTIVE = frozenset({Phase.QUEUED, Phase.WORKING, Phase.VERIFYING})
+"""Phases with a pod; a queued one waits for somebody else to admit it."""
 NOT_THE_LANE = frozenset({"Cancelled", "VerifierFault"})
 """Ends that say nothing of the lane: asked for, or the task's own (which is withdrawn for it)."""
 

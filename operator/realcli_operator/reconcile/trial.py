@@ -50,6 +50,7 @@ from realcli_operator.reconcile.podends import (
     verify_end,
 )
 from realcli_operator.reconcile.policy import Policy, backoff
+from realcli_operator.reconcile.queued import admitted, queued, ungated_since
 from realcli_operator.reconcile.recent import HELD_BACK
 from realcli_operator.reconcile.storage import storage_back, storage_seen
 
@@ -91,7 +92,7 @@ class _Step:
         newest = max((numbers.attempt for numbers in self._numbers()), default=0)
         if newest > status.attempt:
             status = began(self.facts, newest, self.now)
-        elif status.phase in (Phase.PENDING, Phase.QUEUED):
+        elif status.phase is Phase.PENDING:
             return self._between_attempts(status)
         last = max((n.verify for n in self._numbers() if n.attempt == status.attempt), default=0)
         if last > status.verify_attempt and not self._work_unread(status):
@@ -136,7 +137,8 @@ class _Step:
                 return TrialPlan(requeue_after=1.0)
             status = storage_back(status, self.now, self.generation)
             message = status.message or f"pod {name} is gone and left no message"
-            return self._verify(work_ended(status, status.work_end or "PodLost", message), None)
+            lost = "Preempted" if status.phase is Phase.QUEUED else "PodLost"  # the queue took back what it had not let in
+            return self._verify(work_ended(status, status.work_end or lost, message), None)
         seen = storage_seen(status, pod, self.facts.sweep.limits, self.now, self.generation, self.policy)
         if pod.finished:
             return self._work_done(placed(seen.status, pod), pod)
@@ -288,6 +290,7 @@ class _Step:
             return TrialPlan(delete=(Removal(pod.name, pod.uid, 0),), status=self._changed(status), requeue_after=5.0)
         if not all_started(pod):
             return self._not_started(status, pod)
+        status = admitted(status, self.now, self.generation)
         running = find(status.conditions, "Running")
         if running is not None and running.status == "False":
             word = status.phase.value
@@ -315,13 +318,17 @@ class _Step:
         limits = self.facts.sweep.limits
         scheduled = scheduled_at(pod)
         if scheduled is None:
-            if pod.scheduling_gates or pod.creation_timestamp is None:
+            if pod.scheduling_gates:
+                return TrialPlan(status=self._changed(queued(status, pod, self.now, self.generation)))
+            status = admitted(status, self.now, self.generation)
+            if pod.creation_timestamp is None:
                 return TrialPlan(status=self._changed(status))
-            left = seconds(limits.pending) - (self.now - pod.creation_timestamp).total_seconds()
+            left = seconds(limits.pending) - (self.now - ungated_since(status, pod.creation_timestamp)).total_seconds()
             if left <= 0:
                 text = f"pod {pod.name} was not scheduled within limits.pending ({limits.pending}): {unscheduled_because(pod)}"
                 return self._give_up(status, pod, "SetupTimeout", text)
             return TrialPlan(status=self._changed(status), requeue_after=left)
+        status = admitted(status, self.now, self.generation)
         left = seconds(limits.setup) - (self.now - scheduled).total_seconds()
         trouble = trouble_of(pod)
         patience: float | None = None

@@ -121,6 +121,17 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "sweep budget without prices": (lambda s: s["spec"].update(budget={"usd": "5"}), "budget.usd needs models[].prices"),
     "sweep budget of nothing": (lambda s: s["spec"].update(budget={}), "give usd, tokens or both"),
+    "label of ours": (
+        lambda s: s["spec"].update(pods={"labels": {"kueue.x-k8s.io/queue-name": "mine"}}),
+        "are the operator's: use queueName",
+    ),
+    "annotation of ours": (
+        lambda s: s["spec"].update(pods={"annotations": {"realcli.dev/spec-digest": "x"}}),
+        "annotations of realcli.dev are the operator's",
+    ),
+    "toleration of nothing": (lambda s: s["spec"].update(pods={"tolerations": [{"value": "x"}]}), "needs operator: Exists"),
+    "label that is none": (lambda s: s["spec"].update(pods={"labels": {"team": "a b"}}), "spec.pods.labels.team"),
+    "a volume": (lambda s: s["spec"].update(pods={"volumes": []}), 'unknown field "spec.pods.volumes"'),
     "hold for ever": (lambda s: s["spec"].update(limits={"spoolHold": "8760h"}), "a limit has to be from 1s to 720h"),
     "worded by nobody": (lambda s: s["spec"].update(simulatedUser={"mode": "Model"}), "mode: Model needs simulatedUser.model"),
     "worded over no API": (
@@ -180,6 +191,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "limits": {"limits": {"turns": 5}},
     "retry": {"retry": {"backoff": "1s"}},
     "storage": {"storage": {"prefix": "x"}},
+    "queueName": {"queueName": "other"},
+    "pods": {"pods": {"nodeSelector": {"pool": "other"}}},
 }
 
 

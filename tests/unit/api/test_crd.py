@@ -52,7 +52,8 @@ def walk(node: dict[str, Any], path: str = "") -> Any:
 def test_the_schema_is_structural_and_bounded(definition: Definition) -> None:
     for path, node in walk(schema_of(build_crd(definition))):
         assert node["type"] in {"object", "array", "string", "integer", "boolean"}, path
-        assert not node.keys() & {"$ref", "anyOf", "title", "additionalProperties", "const", "$defs"}, path
+        assert not node.keys() & {"$ref", "anyOf", "title", "const", "$defs"}, path
+        assert ("additionalProperties" in node) == ("maxProperties" in node), path
         if path.count(".") > 1:
             assert node.get("description") or path.endswith("[]"), f"{path} has no description"
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,6 +50,20 @@ simulatedUser:
 judge: {model: {model: judge-9, endpoints: {anthropic: {url: https://api.j.ai, apiKey: {secretRef: {name: judge, key: key}}}}}}
 storage: {bucket: evals, endpoint: http://seaweedfs.storage:8333, credentials: {secretRef: {name: evals-s3}}}
 """
+PLACED = """
+queueName: audits
+pods:
+  runtimeClassName: gvisor
+  nodeSelector: {pool: evals, kubernetes.io/arch: arm64}
+  tolerations: [{key: spot, operator: Exists}, {key: dedicated, value: evals, effect: NoSchedule}]
+  topologySpread: [{topologyKey: topology.kubernetes.io/zone}]
+  priorityClassName: batch-low
+  schedulerName: packing
+  imagePullSecrets: [{name: registry}]
+  labels: {team: agents, realcli.dev/sweep: not-mine}
+  annotations: {cost-centre: "42"}
+  session: {resources: {requests: {memory: 512Mi}}}
+"""
 DIGEST = "sha256:" + "0" * 64
 SEAL = "sha256:" + "5" * 64
 UID = "11111111-2222-3333-4444-555555555555"
@@ -88,6 +103,17 @@ class Make:
         task = plain.plan.tasks[0].model_copy(update={"needs_setuid": True, "mock_hosts": True})
         plan = plain.plan.model_copy(update={"platform": where, "configurations": [configuration], "tasks": [task]})
         return SweepContext("one", "first", UID, SweepSpec.model_validate(yaml.safe_load(OWN)), where, plan=plan)
+
+    def placed(self) -> SweepContext:
+        """A sweep that says everything it may of its pods."""
+        plain = self.context()
+        return replace(plain, spec=SweepSpec.model_validate(yaml.safe_load(SPEC) | yaml.safe_load(PLACED)))
+
+    def placed_work(self) -> dict[str, Any]:
+        return self._pod(self.placed(), PodIntent(1), 1)
+
+    def placed_job(self) -> dict[str, Any]:
+        return sweep_job(self.placed(), JobIntent(Task.REPORT))
 
     def own_work(self, ordinal: int = 0, **platform: Any) -> dict[str, Any]:
         """COLLAB is ordinal 0."""

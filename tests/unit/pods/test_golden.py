@@ -18,6 +18,8 @@ CASES = {
     "work-pod-own-setup": lambda make: make.own_work(),
     "work-pod-own-setup-plain-cluster": lambda make: make.own_work(image_volumes=False, user_namespaces=False),
     "plan-job-own-setup": lambda make: make.own_plan(),
+    "work-pod-placed": lambda make: make.placed_work(),
+    "report-job-placed": lambda make: make.placed_job(),
     "verify-pod": lambda make: make.verify(),
     "plan-job": lambda make: make.job(Task.PLAN),
     "judge-job": lambda make: make.job(Task.JUDGE),

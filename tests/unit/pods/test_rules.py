@@ -269,3 +269,41 @@ def test_only_plan_and_judge_jobs_hold_the_judge_s_key(make: Any) -> None:
     manifests = {"plan": make.own_plan(), "judge": make.own_judge(), "work": make.own_work(), "other judge": make.job(Task.JUDGE)}
     assert [name for name, made in manifests.items() if "REALCLI_KEY_JUDGE" in json.dumps(made)] == ["plan", "judge"]
     assert [name for name, made in manifests.items() if '"name": "judge", "key": "key"' in json.dumps(made)] == ["plan", "judge"]
+
+
+def test_what_a_sweep_says_of_its_pods_reaches_them_and_ours_wins(make: Any) -> None:
+    pod = make.placed_work()
+    spec, labels = pod["spec"], pod["metadata"]["labels"]
+    assert spec["nodeSelector"] == {"pool": "evals", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    assert (spec["runtimeClassName"], spec["priorityClassName"], spec["schedulerName"]) == ("gvisor", "batch-low", "packing")
+    assert spec["tolerations"] == [
+        {"key": "spot", "operator": "Exists"},
+        {"key": "dedicated", "operator": "Equal", "value": "evals", "effect": "NoSchedule"},
+    ]
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    (spread,) = spec["topologySpreadConstraints"]
+    assert spread == {
+        "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"realcli.dev/sweep": "first"}},
+    }  # fmt: skip
+    assert (labels["team"], labels["realcli.dev/sweep"], labels["kueue.x-k8s.io/queue-name"]) == ("agents", "first", "audits")
+    session = next(container for container in spec["containers"] if container["name"] == "session")
+    assert session["resources"]["requests"] == {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "256Mi"}
+
+
+def test_no_autoscaler_takes_the_node_of_a_trial_away(make: Any) -> None:
+    for pod in (make.work(), make.verify(), make.placed_work()):
+        annotations = pod["metadata"]["annotations"]
+        assert annotations["karpenter.sh/do-not-disrupt"] == "true"
+        assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+    assert make.placed_work()["metadata"]["annotations"]["cost-centre"] == "42"
+
+
+def test_a_job_is_placed_too_but_neither_queued_nor_sandboxed(make: Any) -> None:
+    job = make.placed_job()
+    template = job["spec"]["template"]
+    assert template["spec"]["nodeSelector"]["pool"] == "evals"
+    assert template["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert not {"runtimeClassName", "topologySpreadConstraints"} & template["spec"].keys()
+    assert template["metadata"]["annotations"] == {"cost-centre": "42"}
+    assert "kueue.x-k8s.io/queue-name" not in job["metadata"]["labels"] | template["metadata"]["labels"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,9 +10,11 @@ import pytest
 from realcli.api.outcomes import Phase
 from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
+from realcli_operator.reconcile.admission import Bounds, admit
 from realcli_operator.reconcile.conditions import with_condition
 from realcli_operator.reconcile.plans import PodIntent, TrialPlan
 from realcli_operator.reconcile.policy import Policy
+from realcli_operator.reconcile.tally import rows_of
 from realcli_operator.reconcile.trial import decide_trial
 
 
@@ -373,7 +375,9 @@ class TestNotStarted:
         assert over.reason == "SetupTimeout"
         assert "0/1 nodes are available" in (over.message or "")
         gated = a.pod(**unscheduled, creation_timestamp=a.ago(9999), scheduling_gates=("kueue",))
-        assert decide(a, a.facts(a.status(), gated)) == TrialPlan()
+        held = decide(a, a.facts(a.status(), gated))
+        assert held.status is not None
+        assert (held.status.phase, held.create, held.delete, held.requeue_after) == (Phase.QUEUED, None, (), None)
 
     def test_a_pod_that_does_not_start_in_time(self, a: Any) -> None:
         def creating(ago: float) -> Any:
@@ -443,3 +447,58 @@ class TestCancelled:
         assert plan.create is None
         assert plan.status is not None
         assert (plan.status.reason, plan.status.cost_usd, plan.status.work_seal_digest) == ("Cancelled", "0.25", a.seal)
+
+
+class TestQueued:
+    """Kueue holds a pod by a scheduling gate, and deletes one that it takes back."""
+
+    def queued(self, a: Any) -> tuple[TrialStatus, Any]:
+        conditions = (a.condition("PodScheduled", "False", "SchedulingGated"),)
+        unscheduled = {"conditions": conditions, "node": None, "start_time": None, "phase": "Pending", "containers": ()}
+        gated = a.pod(**unscheduled, creation_timestamp=a.ago(9999), scheduling_gates=("kueue.x-k8s.io/admission",))
+        status = decide(a, a.facts(a.status(), gated)).status
+        assert status is not None
+        return status, gated
+
+    def test_it_is_said_once_and_waits_for_ever(self, a: Any) -> None:
+        status, gated = self.queued(a)
+        assert (status.phase, status.attempt) == (Phase.QUEUED, 1)
+        assert status.message == "pod first-00000-a1 is held by kueue.x-k8s.io/admission"
+        assert decide_trial(a.facts(status, gated), a.now + timedelta(days=2)) == TrialPlan()
+
+    def test_the_time_to_be_scheduled_begins_when_it_is_let_in(self, a: Any) -> None:
+        status, gated = self.queued(a)
+        open_ = a.replace(gated, scheduling_gates=())
+        now_working = decide(a, a.facts(status, open_))
+        assert now_working.status is not None
+        assert (now_working.status.phase, now_working.status.message) == (Phase.WORKING, None)
+        assert now_working.requeue_after == 3600
+        late = decide_trial(a.facts(now_working.status, open_), a.now + timedelta(hours=1))
+        assert late.status is not None
+        assert late.status.reason == "SetupTimeout"
+
+    def test_a_pod_that_is_taken_back_while_it_is_queued_costs_no_attempt(self, a: Any) -> None:
+        status, _ = self.queued(a)
+        gone = decide(a, a.facts(status, absent=frozenset({"first-00000-a1"})))
+        assert gone.status is not None
+        assert (gone.status.work_end, gone.create) == ("Preempted", PodIntent(1, 1))
+        said = a.ended("first-00000-a1-v1", said=a.no_work_seal())
+        over = decide(a, a.facts(gone.status, said)).status
+        assert over is not None
+        assert (over.phase, over.reason, over.invalid_attempts) == (Phase.PENDING, "Preempted", 0)
+
+    def test_one_that_runs_and_is_taken_back_costs_none_either(self, a: Any) -> None:
+        target = a.condition("TerminationTarget", reason="WorkloadEvicted", message="preempted for a higher priority")
+        going = a.pod(conditions=(a.condition("PodScheduled", ago=100), target), deletion_timestamp=a.ago(1))
+        status = decide(a, a.facts(a.status(), going)).status
+        assert status is not None
+        assert status.work_end == "Preempted"
+        ended = a.ended(phase="Failed", conditions=(target,), said=a.work_invalid("SessionLost", "told to end"))
+        over = decide(a, a.facts(status, ended)).status
+        assert over is not None
+        assert (over.phase, over.reason, over.invalid_attempts) == (Phase.PENDING, "Preempted", 0)
+
+    def test_a_queued_trial_takes_a_place(self, a: Any) -> None:
+        status, _ = self.queued(a)
+        rows = rows_of([a.trial(status, ordinal=0), a.trial(ordinal=1)])
+        assert admit(a.plan(), rows, frozenset(), Bounds(1), a.now, Policy()).new == ()
