@@ -37,6 +37,25 @@ class Credentials(Frozen):
     secret_ref: SecretNameRef = Field(description="Secret in the sweep's namespace.")
 
 
+TaskNames = Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=63)]], Field(max_length=1000)]
+
+
+class TaskSelection(Frozen):
+    """Which tasks of the benchmark run: those of the categories and those included, all without either; less those excluded."""
+
+    categories: TaskNames = Field(default=[], description="Categories of which all tasks run.")
+    include: TaskNames = Field(default=[], description="Tasks that run.")
+    exclude: TaskNames = Field(default=[], description="Tasks that do not run, whatever else is said.")
+
+
+class Sample(Frozen):
+    """A cheap look with the same code."""
+
+    tasks: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+        default=None, description="Run only this many of the tasks, evenly over the categories; absent: all."
+    )
+
+
 class Benchmark(Frozen):
     """The published benchmark."""
 
@@ -44,6 +63,7 @@ class Benchmark(Frozen):
         description="s3://bucket/path of a published benchmark version (index.json and bundles/)."
     )
     digest: Digest | None = Field(default=None, description="Digest of index.json; refuse anything else.")
+    tasks: TaskSelection = Field(default=TaskSelection(), description="Which of its tasks run; default: all.")
 
 
 class ModeLimits(Frozen):
@@ -138,6 +158,7 @@ class SweepSpec(Frozen):
         ),
     ]
     repeats: int = Field(default=3, ge=1, le=100, description="Repeats of every (configuration, task, mode).")
+    sample: Sample = Field(default=Sample(), description="A cheap look: a few of the tasks.")
     limits: Limits = Field(default=Limits(), description="Limits of a trial.")
     simulated_user: SimulatedUser = Field(default=SimulatedUser(), description="The simulated user of COLLAB.")
     judge: Judge = Field(default=Judge(), description="Who judges the collaboration.")

@@ -23,6 +23,7 @@ from realcli.api.sweep import SweepSpec, UserMode
 from realcli.benchmark.models import Index, IndexTask
 from realcli.judging.family import related
 from realcli_session.gateway.config import EndpointRefused, check_endpoint
+from realcli_session.plan.selection import select
 from realcli_session.plan.setups import warnings as setup_warnings
 
 API_OF: dict[str, Api] = {program: facts.api for program, facts in PROGRAMS.items()}
@@ -61,7 +62,9 @@ def build_lock(
     `deviations(program)`: what its adapter sets differently; `visible(program)`: which of its texts a user sees;
     `parts(program)`: digests of what else it consists of; `setups`: the pinned set-up of an agent, by its name.
     """
-    problems = list(_problems(request, index, allow_loopback))
+    chosen = select(request.spec, index.tasks)
+    index = index.model_copy(update={"tasks": chosen.tasks})
+    problems = [*chosen.problems, *_problems(request, index, allow_loopback)]
     if problems:
         raise ConfigurationRefused("\n".join(problems))
     spec = request.spec
@@ -87,7 +90,7 @@ def build_lock(
         modes=sorted(spec.modes),
         repeats=spec.repeats,
         deviations=[d for program in programs for d in of_program[program]],
-        warnings=list(_warnings(spec)),
+        warnings=[*chosen.warnings, *_warnings(spec)],
         created_at=created_at,
     )
 
@@ -188,7 +191,7 @@ def _problems(request: PlanRequest, index: Index, allow_loopback: bool) -> Itera
     yield from _twice("spec.agents[].name", [a.name for a in spec.agents])
     yield from _twice("spec.models[].name", [m.name for m in spec.models])
     yield from _twice("spec.modes", list(spec.modes))
-    if not index.tasks:
+    if not index.tasks and not (spec.benchmark.tasks.include or spec.benchmark.tasks.categories or spec.benchmark.tasks.exclude):
         yield "spec.benchmark.source: the benchmark has no tasks; publish one that has"
     for agent in spec.agents:
         yield from _agent_problems(agent, request.platform, index)
