@@ -9,9 +9,10 @@ import pytest
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Coordinates
 from realcli.scoring.levels import level1
-from realcli.scoring.records import CheckRecord, GroupMember, InstanceRecord
+from realcli.scoring.records import CheckRecord, Group, GroupMember, InstanceRecord, RepeatJudgement
 from realcli.scoring.runs import Observation
-from realcli_judge.collect import InstanceSeen, Judged, seen
+from realcli_judge.collect import InstanceSeen, Judged, _same_run, seen
+from realcli_judge.inputs import Refused
 from realcli_judge.joined import observation, run_of
 
 SEAL = "sha256:" + "a" * 64
@@ -84,3 +85,15 @@ def test_a_run_without_seal_is_unscored_and_an_invalid_one_is_nothing() -> None:
         gone = run_of(trial(spoilt, phase=Phase.INVALID, work_seal=work_seal), ["u.x"])
         assert (gone.valid, gone.reward, gone.scenarios) == (False, None, {})
     assert run_of(trial(mode="EXEC", work_seal=None), ["u.x"]).scenarios == {}
+
+
+@pytest.mark.parametrize(
+    "change", [{"ordinal": 1}, {"attempt": 2}, {"work_seal": "sha256:" + "b" * 64}, {"judge": SEAL}, {"repeat": 2}, {"task": "x"}]
+)
+def test_a_judgement_counts_for_the_run_it_read_alone(change: dict[str, Any]) -> None:
+    judge, member = "sha256:" + "c" * 64, trial().member
+    known = {"configuration": "c", "task": "t", "repeat": 1, "ordinal": 0, "attempt": 1, "work_seal": SEAL, "judge": judge}
+    group = Group(sweep_uid="u", lock_digest=SEAL, judge=judge, configuration="c", task="t", n=1, members=[member])
+    _same_run("key", RepeatJudgement.model_validate({**known, "instances": []}), group, member)
+    with pytest.raises(Refused, match="key judged another attempt or is by another judge"):
+        _same_run("key", RepeatJudgement.model_validate({**known, "instances": [], **change}), group, member)
