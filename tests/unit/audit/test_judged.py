@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from realcli.api.base import sha256_digest
-from realcli.audit.asking import audit_with
-from realcli.audit.model import SimCheck
+from realcli.audit.asking import _weighed, audit_with
+from realcli.audit.form import GivenHarm
+from realcli.audit.model import Deviation, SimCheck
 from realcli.audit.program import audited, contaminated, outcome_flag
 from realcli.audit.questions import ASPECTS, left_for_a_judge
 from realcli.audit.repeat import Whose, audit_repeat
@@ -256,6 +257,21 @@ def test_a_deviation_of_unknown_harm_is_weighed(given: dict[str, Any], harm: str
     assert verdicts(checks)["sim_script_fidelity"] == ("0", "program")
     assert verdicts(checks)["sim_no_harmful_deviation"][0] == harm
     assert set(contaminated(checks, view)) == affected
+
+
+@pytest.mark.parametrize(
+    ("table", "said", "harmful", "affected"),
+    [
+        (["probe"], ["look"], True, ["probe"]),  # what the table names stays, whatever a judge names
+        (["probe"], [], True, ["probe"]),
+        ([], ["look"], True, ["look"]),
+        (["probe"], [], False, []),
+    ],
+)
+def test_the_table_names_what_a_deviation_affects(table: list[str], said: list[str], harmful: bool, affected: list[str]) -> None:
+    found = Deviation(seq=3, what="w", affected=table, outcome=True)
+    weighed = _weighed(found, GivenHarm(id="sim_harm/1", harmful=harmful, affected=said, outcome=False, reason="r"))
+    assert (weighed.affected, weighed.harmful, weighed.outcome, weighed.by) == (affected, harmful, harmful, "program")
 
 
 def test_what_nobody_has_weighed_contaminates() -> None:

@@ -246,6 +246,10 @@ def test_a_changed_exchange_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="holds the exchange of another request") as raised:
         backend.complete(request(vote=2))
     assert raised.value.reason == "EvidenceSwapped"
+    renamed = json.loads(data) | {"key": request(vote=4).key}  # an answer to other words under this key
+    store.put_once(f"exchanges/{request(vote=4).key}.json", json.dumps(renamed).encode())
+    with pytest.raises(Refused, match="holds the exchange of another request"):
+        backend.complete(request(vote=4))
     store.put_once(f"exchanges/{request(vote=3).key}.json", b"{}")
     with pytest.raises(Refused, match="is no exchange") as raised:
         backend.complete(request(vote=3))

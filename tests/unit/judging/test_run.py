@@ -207,6 +207,12 @@ def test_what_has_no_price_is_charged_and_its_cost_is_not_told(run: Run) -> None
     assert purse.spent.usd == Decimal("3.6")  # 3 + 0.6, at most
 
 
+def test_the_shares_of_all_groups_are_the_budget() -> None:
+    assert Purse.of(JudgeBudget(tokens=1_000), 3, None).limit == Limit(tokens=333)  # never more than the whole
+    assert Purse.of(JudgeBudget(usd="10"), 4, PRICES).limit == Limit(usd=Decimal("2.5"))
+    assert Purse.of(None, 4, PRICES).limit == Limit()
+
+
 def test_dollars_without_prices_hold_nothing_and_are_refused() -> None:
     with pytest.raises(ValueError, match=r"needs spec\.judge\.model\.prices"):
         Purse.of(JudgeBudget(usd="5"), 1, None)

@@ -104,6 +104,12 @@ def test_the_program_stays_and_a_conflict_is_logged(said: str, conflict: bool) -
     assert not found.trusted
 
 
+def test_one_answer_that_says_otherwise_is_a_conflict() -> None:
+    settled = CheckRecord(check="c", verdict="0", by="program", hard=HardRecord(op="order", result="fail", why="w"))
+    assert one(settled, "0", "1", "0").conflict
+    assert not one(settled, "0", "0").conflict
+
+
 def test_no_answer_is_unscored_with_the_reasons() -> None:
     found = merged(record(open_check()), {}, 3, {"p1/c": ["the judge refused to answer"]})
     assert (found.state, found.reason) == ("unscored", "neither program nor judge settles c")
