@@ -21,8 +21,9 @@ venv: ## Make or update .venv from constraints.txt
 format: venv ## Format and fix what ruff can
 	@.venv/bin/ruff check -q --fix . && .venv/bin/ruff format -q .
 
-generate: venv ## Write CRDs, the chart's copy, JSON Schemas and the capability matrix
+generate: venv ## Write CRDs, the chart's copy, JSON Schemas, capability matrix and known answers
 	@$(PY) -m realcli.benchmark.schemas --write && $(PY) -m realcli_judge.schemas --write && $(PY) -m realcli.checks.capabilities --write
+	@$(PY) -m realcli.known.matrix --write docs/known-answers.md
 	@$(PY) -m realcli.api.crd --write && mkdir -p charts/realcli/crds-source && cp crds/*.yaml charts/realcli/crds-source/
 
 lint: venv ## Style, types, imports, generated files, shell

@@ -32,6 +32,7 @@ check "CRDs are what the models say" python -m realcli.api.crd --check
 check "JSON Schemas are what the models say" python -m realcli.benchmark.schemas --check
 check "JSON Schema of the summary is what the model says" python -m realcli_judge.schemas --check
 check "capability matrix is what the results say" python -m realcli.checks.capabilities --check
+check "page of the known answers is what they say" python -m realcli.known.matrix --check docs/known-answers.md
 check "CRDs of the chart" diff -r -x '*.md' crds charts/realcli/crds-source
 if command -v shellcheck >/dev/null; then
   mapfile -t shell < <(scripts | grep -vE '^(benchmark|tests/support/scripts)/') # what a task's image holds is the task's own
