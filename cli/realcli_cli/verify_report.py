@@ -7,18 +7,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
+from realcli.api.plan import Lock
 from realcli.benchmark.catalogue import load_catalogue
+from realcli.known.gate import Gate
 from realcli.ledger.show import visible
-from realcli.scoring.document import ScoreInput
+from realcli.scoring.document import ScoreInput, ScoreInputError
 from realcli.scoring.loading import read_score_input
 from realcli.scoring.runs import Run
 from realcli.scoring.tree import tree_of
 from realcli_cli.main import UserError
 from realcli_cli.recount.evidence import Evidence, digest, read_sweep
 from realcli_cli.recount.expected import RETENTION, Recount
+from realcli_cli.recount.files import files_of, shown_of
 from realcli_cli.recount.held import held
+from realcli_cli.recount.words import words
 
+SCHEMA = "realcli.dev/summary/2"
 SHOWN = 50
 
 
@@ -28,18 +34,20 @@ def verify_report(
 ) -> None:
     """Count every number of a report again from sealed ledgers, judgements and audits. Exit code 1 if any differs."""
     root, report = places(directory, sweep)
-    summary = json.loads((report / "summary.json").read_bytes())
-    if summary.get("schema") != "realcli.dev/summary/2":
-        raise UserError(f"{report / 'summary.json'} is {summary.get('schema')!r}; this version counts realcli.dev/summary/2")
-    catalogue = load_catalogue()
-    if summary["judge"]["identity"]["catalogue"] != catalogue.digest:
-        raise UserError(f"{report} was made with another scenario catalogue; use the realcli of its operator version")
-    found = read_sweep(root, summary)
-    given = _document(found, summary)
-    evidence = {c.id: c.evidence for t in catalogue.templates.values() if t.sub_dimension == RETENTION for c in t.checks}
-    tree = {dimension: dict(subs) for dimension, subs in tree_of(catalogue).items()}
-    count, wrong = held(summary, Recount(found, summary, tree, given, evidence).everything())
-    wrong = [*found.wrong, *_inputs(found, root, summary), *_runs(report, given), *wrong]
+    summary = _summary(report / "summary.json")
+    try:
+        Lock.model_validate_json((root / "sweep.json").read_bytes())
+    except ValidationError as error:
+        raise UserError(f"{root / 'sweep.json'} is no lock of this version: {error.errors()[0]['msg']}") from error
+    try:
+        found = read_sweep(root, summary)
+        count, wrong = _counted(found, root, report, summary)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        # Records were held against their models; what is left to be of another form is summary.json, whose model is the writer's.
+        told = f"{type(error).__name__}: {error}"
+        raise UserError(f"{report / 'summary.json'} has not the form of {SCHEMA} ({told}), so nothing was counted") from error
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be read: {error.strerror}") from error
     for line in wrong[:SHOWN]:
         typer.echo(f"WRONG {visible(line)}")
     if len(wrong) > SHOWN:
@@ -48,6 +56,35 @@ def verify_report(
     told = f"{count} numbers counted again from {len(found.objects)} records and {ledgers} sealed ledgers"
     typer.echo(f"{told}; {len(wrong)} things are wrong" if wrong else f"{told}; all are what the report says")
     raise typer.Exit(1 if wrong else 0)
+
+
+def _summary(path: Path) -> Any:
+    """The summary as plain JSON; UserError for a file that is none of this version."""
+    try:
+        summary = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is no JSON: {error}") from error
+    schema = summary.get("schema") if isinstance(summary, dict) else None
+    if schema != SCHEMA:
+        raise UserError(f"{path} is {schema!r}; this version counts {SCHEMA}")
+    return summary
+
+
+def _counted(found: Evidence, root: Path, report: Path, summary: Any) -> tuple[int, list[str]]:
+    """(numbers counted again, everything that is wrong)."""
+    catalogue = load_catalogue()
+    if summary["judge"]["identity"]["catalogue"] != catalogue.digest:
+        raise UserError(f"{report} was made with another scenario catalogue; use the realcli of its operator version")
+    gate = _gate(root, summary)
+    given = _document(found, summary)
+    evidence = {c.id: c.evidence for t in catalogue.templates.values() if t.sub_dimension == RETENTION for c in t.checks}
+    tree = {dimension: dict(subs) for dimension, subs in tree_of(catalogue).items()}
+    recount = Recount(found, summary, tree, given, evidence)
+    count, wrong = held(summary, recount.everything())
+    told = words(found, summary, None if gate is None else json.loads(gate), recount.tables)
+    inputs = _inputs(found, gate, summary)
+    files = [*files_of(report, summary), *shown_of(report, summary)]
+    return count, [*found.wrong, *inputs, *told, *_runs(report, given), *files, *wrong]
 
 
 def places(directory: Path, sweep: Path | None) -> tuple[Path, Path]:
@@ -97,14 +134,29 @@ def _document(found: Evidence, summary: Any) -> ScoreInput:
     )
 
 
-def _inputs(found: Evidence, root: Path, summary: Any) -> list[str]:
+def _gate(root: Path, summary: Any) -> bytes | None:
+    """The judge's gate beside `sweeps/`, None where there is none."""
+    name = f"calibrations/{summary['judge']['digest'][7:15]}/gate.json"
+    path = next((p / name for p in root.resolve().parents if (p / name).is_file()), None)
+    if path is None:
+        return None
+    data = path.read_bytes()
+    try:
+        gate = Gate.model_validate_json(data)
+    except ValidationError as error:
+        raise UserError(f"{path} is no gate of this version: {error.errors()[0]['msg']}") from error
+    if gate.judge != summary["judge"]["digest"]:
+        raise UserError(f"{path} is the gate of judge {gate.judge}, the report's is {summary['judge']['digest']}")
+    return data
+
+
+def _inputs(found: Evidence, gate: bytes | None, summary: Any) -> list[str]:
     """The report's own name: over every record it counts from, and the judge's gate."""
     prefix = found.lock["spec"]["storage"].get("prefix", "").strip("/")
     name = f"calibrations/{summary['judge']['digest'][7:15]}/gate.json"
-    gate = next((p / name for p in root.resolve().parents if (p / name).is_file()), None)
     objects = dict(found.objects)
     if gate is not None:
-        objects["/".join(part for part in (prefix, name) if part)] = digest(gate.read_bytes())
+        objects["/".join(part for part in (prefix, name) if part)] = digest(gate)
     listed = sorted([key, value] for key, value in objects.items())
     made = digest(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode())
     if made == summary["inputDigest"]:
@@ -114,16 +166,24 @@ def _inputs(found: Evidence, root: Path, summary: Any) -> list[str]:
 
 
 def _runs(report: Path, given: ScoreInput) -> list[str]:
-    """tables/runs.json holds the runs that were read here."""
+    """tables/runs.json holds the runs that were read here, and no other."""
     path = report / "tables" / "runs.json"
     if not path.is_file():
         return ["tables/runs.json does not exist"]
-    told = {_cell(run): _content(run) for run in read_score_input(json.loads(path.read_bytes())).runs}
-    return [
-        f"tables/runs.json: {', '.join(map(str, _cell(run)))} is another run than the evidence gives"
-        for run in given.runs
-        if told.get(_cell(run)) != _content(run)
+    try:
+        document = read_score_input(json.loads(path.read_bytes()))
+    except (ScoreInputError, ValueError, RecursionError) as error:
+        return [f"tables/runs.json cannot be read: {error}"]
+    told, here = ({_cell(run): _content(run) for run in one.runs} for one in (document, given))
+    wrong = [
+        f"tables/runs.json: {', '.join(map(str, cell))} is another run than the evidence gives"
+        for cell in dict.fromkeys([*here, *told])
+        if told.get(cell) != here.get(cell)
     ]
+    for name in ("tree", "threshold", "benchmark", "judge", "tasks", "configurations"):
+        if getattr(document, name) != getattr(given, name):
+            wrong.append(f"tables/runs.json: its {name} is not that of the sweep")
+    return wrong
 
 
 def _cell(run: Run) -> tuple[str, str, str, int]:
@@ -131,4 +191,4 @@ def _cell(run: Run) -> tuple[str, str, str, int]:
 
 
 def _content(run: Run) -> object:
-    return run.valid, run.reward, {name: (seen.verdicts, seen.contaminated) for name, seen in run.scenarios.items()}
+    return run.valid, run.reward, run.facts, {name: (seen.verdicts, seen.contaminated) for name, seen in run.scenarios.items()}

@@ -148,8 +148,8 @@ def audit(configuration: str, trials: Sequence[Judged]) -> AuditSummary:
         contaminated={name: lost[name] for name in order},
         instances={name: happened[name] for name in order},
         outcome_flagged=[t.member.ordinal for t in runs if t.audit is not None and t.audit.outcome_flag is not None],
-        ask_unmatched=sum(one.ask_unmatched for one in audits),
-        unscripted_answers=sum(one.unscripted_answers for one in audits),
+        ask_unmatched=_sum(one.ask_unmatched for one in audits),
+        unscripted_answers=_sum(one.unscripted_answers for one in audits),
     )
 
 
@@ -165,7 +165,7 @@ def spent(trials: Sequence[TrialSummary]) -> Spent:
     """What the sealed runs took."""
     ran = [trial for trial in trials if trial.phase == "Sealed" and trial.work_seal is not None]
     costs = [trial.facts.cost_usd for trial in ran if trial.facts is not None and trial.facts.cost_usd is not None]
-    tokens = total(trial.tokens for trial in ran)
+    tokens = total(trial.tokens for trial in ran) if any(trial.tokens for trial in ran) else None
     seconds = [Fraction(trial.working_seconds) for trial in ran if trial.working_seconds is not None]
     usd = money(costs)
     return Spent(
@@ -173,12 +173,18 @@ def spent(trials: Sequence[TrialSummary]) -> Spent:
         usd_per_run=None if usd is None else dollars((Decimal(usd.usd) / len(costs)).quantize(Decimal("0.000001"))),
         priced=len(costs),
         of=len(ran),
-        turns=sum(trial.turns or 0 for trial in ran),
-        tool_calls=sum(trial.facts.tool_calls or 0 for trial in ran if trial.facts is not None),
-        input_tokens=tokens.input + tokens.cache_read + tokens.cache_write,
-        output_tokens=tokens.output,
+        turns=_sum(trial.turns for trial in ran),
+        tool_calls=_sum(trial.facts.tool_calls for trial in ran if trial.facts is not None),
+        input_tokens=None if tokens is None else tokens.input + tokens.cache_read + tokens.cache_write,
+        output_tokens=None if tokens is None else tokens.output,
         hours=number(sum(seconds, Fraction(0)) / 3600 if seconds else None),
     )
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """Sum of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def total(found: Iterable[Tokens | None]) -> Tokens:

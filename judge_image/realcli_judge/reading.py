@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from realcli.api.plan import Lock
 from realcli_judge.summary import ConfigurationSummary, Counts, Flag, JudgeSummary, Number, Reading, TrialSummary
 
 
-def reading(configurations: Sequence[ConfigurationSummary], catalogue: int, bound: Mapping[str, Sequence[str]]) -> Reading:
+def reading(configurations: Sequence[ConfigurationSummary], catalogue: int, observed: int) -> Reading:
     """RQ1: outcome and collaboration with a user taking part. RQ2: the same tasks with and without one.
 
-    `catalogue`: number of scenarios there are; `bound`: those of each task.
+    `catalogue`: number of scenarios there are; `observed`: those with an instance that counts, in any configuration.
     """
-    observed = len({scenario for scenarios in bound.values() for scenario in scenarios})
     return Reading(rq1=_rq1(configurations, observed, catalogue), rq2=_rq2(configurations))
 
 
@@ -24,11 +24,12 @@ def _rq1(configurations: Sequence[ConfigurationSummary], observed: int, catalogu
     coverage = f"{observed} of {catalogue} scenarios"
     if len(measured) > 1:
         rates = [c.collab.r for c in measured if c.collab is not None and c.collab.r is not None]
-        qualities = [value for c in measured if (value := _quality(c)) is not None]
+        lead = leading(configurations)
+        qualities = [value for c in measured if (value := (c.s if lead == "S" else c.s_rate)) is not None]
+        scored = f"their collaboration scores {_range(qualities)} ({lead})" if qualities else "their collaboration has no score"
         return (
-            f"With a user taking part, {len(measured)} configurations solve {_range(rates)} of their runs and their "
-            f"collaboration scores {_range(qualities)}, seen on {coverage}"
-            + ("." if observed == catalogue else ": too few to compare them by it.")
+            f"With a user taking part, {len(measured)} configurations solve {_range(rates)} of their runs and "
+            f"{scored}, seen on {coverage}" + ("." if observed == catalogue else ": too few to compare them by it.")
         )
     one = measured[0]
     assert one.collab is not None  # by the filter above
@@ -62,6 +63,22 @@ def _rq2(configurations: Sequence[ConfigurationSummary]) -> str:
     )
 
 
+FLAG_TITLES = {
+    "evidence": "Damaged evidence",
+    "incomplete": "Incomplete",
+    "invalid": "Runs without an outcome",
+    "suspect": "Suspect tasks",
+    "egress-unenforced": "No network wall",
+    "partial": "Partial score",
+    "development": "Few tasks per scenario",
+    "simulator": "Simulated user",
+    "uncalibrated": "Judge not calibrated",
+    "same-family": "Judge of the same family",
+    "judge-budget": "Judge's budget spent",
+}
+"""Code of a flag -> how people read it."""
+
+
 def flags(
     lock: Lock,
     counts: Counts,
@@ -80,7 +97,7 @@ def _flags(
     if troubled:
         yield Flag(
             code="evidence",
-            text=f"The evidence of {len(troubled)} trials is not what was anchored ({', '.join(troubled[:3])}"
+            text=f"The evidence of {_many(len(troubled), 'trial')} is not what was anchored ({', '.join(troubled[:3])}"
             f"{', …' if len(troubled) > 3 else ''}): their rewards are those the operator saw, and nothing supports them.",
         )
     if counts.missing:
@@ -99,8 +116,8 @@ def _flags(
     if suspect:
         yield Flag(
             code="suspect",
-            text=f"Suspect tasks: {', '.join(suspect)}. Their own tests fail with the reference solution too; such runs are "
-            "invalid, and the tasks say little until they are mended.",
+            text=f"The tests of {', '.join(suspect)} fail with the reference solution too. Such runs are invalid, and a task "
+            "says little until it is mended.",
         )
     yield Flag(
         code="egress-unenforced",
@@ -124,7 +141,7 @@ def _flags(
     if flagged:
         yield Flag(
             code="simulator",
-            text=f"In {len(flagged)} runs the simulated user may have changed the outcome ({', '.join(flagged[:3])}"
+            text=f"In {_many(len(flagged), 'run')} the simulated user may have changed the outcome ({', '.join(flagged[:3])}"
             f"{', …' if len(flagged) > 3 else ''}): read R with and without them.",
         )
 
@@ -149,6 +166,15 @@ def _judge_flags(judge: JudgeSummary) -> Iterator[Flag]:
         )
     if judge.cost.exhausted:
         yield Flag(code="judge-budget", text="The judge's budget was spent: what it did not come to is unscored, never 0.")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def leading(configurations: Sequence[ConfigurationSummary]) -> Literal["S", "S_rate"]:
+    """What all of them are shown by: S only where it leads in every one, because the two are no measures of one kind."""
+    return "S" if configurations and all(c.headline == "S" for c in configurations) else "S_rate"
 
 
 def _quality(configuration: ConfigurationSummary) -> Number | None:

@@ -10,6 +10,7 @@ from realcli.checks.digest import digest8
 from realcli.known.gate import Gate
 from realcli.known.kept import GateUnreadable, kept_gate
 from realcli.storage.paths import calibration, join
+from realcli.storage.port import ObjectStore
 from realcli_judge.aligned import Column
 from realcli_judge.collect import Collected, collect
 from realcli_judge.details import inspect
@@ -24,18 +25,39 @@ def write_report(inputs: Inputs) -> tuple[Summary, str, str]:
     """Write the report below `reports/`; (summary, its digest, key of the report's folder). summary.json is written last."""
     collected = collect(inputs)
     gate = _gate(inputs, collected)
-    folder = inputs.paths.report(digest8(collected.digest))
+    files = Files(inputs.store, inputs.paths.report(digest8(collected.digest)))
     templates = environment()
-    trials = _trials(inputs, collected, folder, templates)
+    trials = _trials(inputs, collected, files, templates)
     counted = Counted.of(inputs.lock, collected)
     summary = summarise(inputs.lock, inputs.plan, collected, counted, trials, gate)
     for name, data in tables(summary, counted).items():
-        inputs.store.put_once(join(folder, "tables", name), data)
+        files.put(f"tables/{name}", data)
     for path, page in Site(summary, collected, inputs.config.uri(inputs.root), templates).pages():
-        inputs.store.put_once(join(folder, path), page.encode())
+        files.put(path, page.encode())
+    summary = summary.model_copy(update={"files": files.close()})
     data = summary.canonical()
-    inputs.store.put_once(join(folder, "summary.json"), data)
-    return summary, sha256_digest(data), folder
+    inputs.store.put_once(join(files.folder, "summary.json"), data)
+    return summary, sha256_digest(data), files.folder
+
+
+class Files:
+    """The report's folder, listed as `sha256sum -c` reads it. The summary names the list, the Job's message the summary."""
+
+    def __init__(self, store: ObjectStore, folder: str) -> None:
+        self.folder = folder
+        self._store = store
+        self._digests: dict[str, str] = {}
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file once."""
+        self._store.put_once(join(self.folder, path), data)
+        self._digests[path] = sha256_digest(data).removeprefix("sha256:")
+
+    def close(self) -> str:
+        """Write the list; its digest."""
+        data = "".join(f"{digest}  {path}\n" for path, digest in sorted(self._digests.items())).encode()
+        self._store.put_once(join(self.folder, "SHA256SUMS"), data)
+        return sha256_digest(data)
 
 
 def _gate(inputs: Inputs, collected: Collected) -> Gate | None:
@@ -50,7 +72,7 @@ def _gate(inputs: Inputs, collected: Collected) -> Gate | None:
     return gate
 
 
-def _trials(inputs: Inputs, collected: Collected, folder: str, templates: Environment) -> list[TrialSummary]:
+def _trials(inputs: Inputs, collected: Collected, files: Files, templates: Environment) -> list[TrialSummary]:
     """Write the pages of trials, and those side by side: in the plan's order all runs of a (task, repeat) stand together."""
     sweep = inputs.lock.sweep.name
     found: list[TrialSummary] = []
@@ -61,14 +83,14 @@ def _trials(inputs: Inputs, collected: Collected, folder: str, templates: Enviro
         trial = collected.trials[ordinal]
         detail = inspect(inputs, trial)
         side = trial.cell.repeat in repeats.get(trial.cell.task, [])
-        page = trial_page(detail, sweep, (before, after), side, templates)
-        inputs.store.put_once(join(folder, "trials", f"{ordinal:05d}.html"), page.encode())
+        page = trial_page(detail, inputs.lock, (before, after), side, templates)
+        files.put(f"trials/{ordinal:05d}.html", page.encode())
         found.append(detail.summary)
         shown = column(detail)
         columns += [shown] if shown is not None else []
         if side and (after is None or _block(collected.trials[after].cell) != _block(trial.cell)):
             page = side_page(trial.cell.task, trial.cell.repeat, repeats[trial.cell.task], columns, sweep, templates)
-            inputs.store.put_once(join(folder, "side", f"{trial.cell.task}-{trial.cell.repeat}.html"), page.encode())
+            files.put(f"side/{trial.cell.task}-{trial.cell.repeat}.html", page.encode())
             columns = []
     return found
 

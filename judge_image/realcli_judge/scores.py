@@ -41,6 +41,7 @@ from realcli_judge.summary import (
     TaskCell,
     TrialSummary,
     number,
+    set_up,
 )
 
 K = TypeVar("K")
@@ -83,7 +84,6 @@ def summarise(
     gate: Gate | None = None,
 ) -> Summary:
     """The summary; `trials` are those of judged groups, in any order. `gate`: the last calibration of the judge."""
-    bound = {task.name: task.scenarios for task in lock.tasks}
     runs, of_configuration, of_task = counted.runs, counted.by_configuration(), counted.by_task()
     judged = _grouped((trial.cell.configuration, trial) for trial in collected.trials.values())
     listed = _with_missing(lock, plan, trials)
@@ -125,7 +125,7 @@ def summarise(
         egress=lock.egress,
         operator_version=lock.platform.operator_version,
         deviations=lock.deviations,
-        reading=reading(configurations, catalogue, bound),
+        reading=reading(configurations, catalogue, len({one.scenario for one in scenarios if one.n})),
         flags=flags(lock, counts, configurations, listed, judge),
         counts=counts,
         configurations=configurations,
@@ -169,6 +169,8 @@ def _configuration(
         permissions=lock.permissions,
         model=lock.model,
         model_id=lock.model_id,
+        effort=lock.effort,
+        setup=set_up(lock),
         key=lock.key,
         exec=_rate(scores, "EXEC", own, measured(scores.r_exec, "R_exec")),
         collab=_rate(scores, "COLLAB", own, measured(scores.r_collab, "R_collab")),

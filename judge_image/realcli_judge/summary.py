@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import Field
 
 from realcli.api.base import Digest, Frozen
-from realcli.api.plan import BenchmarkLock, Deviation, SweepIdentity
+from realcli.api.plan import BenchmarkLock, ConfigurationLock, Deviation, SweepIdentity
 from realcli.api.sweep import Mode, ScoreRow
 from realcli.api.trial import Checks, Tokens
 from realcli.judging.model import JudgeIdentity
@@ -82,10 +82,10 @@ class Spent(Frozen):
     usd_per_run: Money | None = None  # over the priced runs
     priced: int  # runs whose price is known
     of: int
-    turns: int
-    tool_calls: int
-    input_tokens: int  # cached ones too
-    output_tokens: int
+    turns: int | None = None  # None, here and below: no run tells
+    tool_calls: int | None = None
+    input_tokens: int | None = None  # cached ones too
+    output_tokens: int | None = None
     hours: Number | None = None  # working time
 
 
@@ -110,8 +110,8 @@ class AuditSummary(Frozen):
     contaminated: dict[str, int] = {}  # dimension -> instances that leave S
     instances: dict[str, int] = {}  # dimension -> instances that happened
     outcome_flagged: list[int] = []  # ordinals of runs whose R is to be read with and without them
-    ask_unmatched: int = 0
-    unscripted_answers: int = 0
+    ask_unmatched: int | None = None  # None: no run is audited
+    unscripted_answers: int | None = None
 
 
 class GenericSummary(Frozen):
@@ -161,7 +161,7 @@ class JudgeSummary(Frozen):
     verdicts: int  # checks with a verdict of 1, 0 or n/a
     by_program: int
     by_judge: int
-    trusted: int  # of those by the judge: neither a literal quote nor a window that had to be read supports them
+    trusted: int  # of those by the judge: no record of a program says the same
     conflicts: int  # the program overrode the judge
     unscored: int
     cost: JudgeCost
@@ -211,6 +211,16 @@ class RepeatSummary(Frozen):
     j_rate: Number | None = None
 
 
+class SetUp(Frozen):
+    """The team's own set-up of an agent: what it found beside the program's defaults."""
+
+    digest: Digest
+    files: int
+    mcp_servers: list[str] = []
+    tool_images: list[str] = []  # "<image> at <path>"
+    in_reach: list[str] = []  # "<secret>/<key>" of secrets the agent can read
+
+
 class ConfigurationSummary(Frozen):
     """The scores of a configuration."""
 
@@ -221,6 +231,8 @@ class ConfigurationSummary(Frozen):
     permissions: str
     model: str
     model_id: str
+    effort: str | None = None
+    setup: SetUp | None = None  # None: the program as it comes
     key: Digest
     exec: ModeRate | None = None
     collab: ModeRate | None = None
@@ -358,6 +370,7 @@ class Summary(Frozen):
     created_at: str  # of the sweep's lock; a report has no time of its own, so that equal inputs give equal bytes
     lock_digest: Digest
     input_digest: Digest
+    files: Digest | None = None  # of SHA256SUMS, which names every other file of the report
     judge: JudgeSummary
     benchmark: BenchmarkLock
     repeats: int
@@ -380,6 +393,18 @@ class Summary(Frozen):
     trials: list[TrialSummary]
     outcomes: list[OutcomeLegend]
     reference: list[Reference] = []
+
+
+def set_up(configuration: ConfigurationLock) -> SetUp | None:
+    """What the lock says of an agent's set-up; None: it has none."""
+    own = configuration.setup
+    return None if own is None else SetUp(
+        digest=own.digest,
+        files=own.files,
+        mcp_servers=[server.name for server in own.mcp_servers],
+        tool_images=[f"{image.image} at {image.mount_path}" for image in own.tool_images],
+        in_reach=own.in_reach,
+    )  # fmt: skip
 
 
 def number(value: Fraction | None) -> Number | None:

@@ -13,8 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from realcli.ledger.reader import StoreReader
+from pydantic import ValidationError
+
+from realcli.api.base import Frozen
+from realcli.audit.model import AuditRecord
+from realcli.ledger.reader import FileTooLong, StoreReader
 from realcli.ledger.verify import verify_attempt
+from realcli.scoring.records import Failures, Group, RepeatJudgement
 from realcli.storage.local import LocalStore
 
 Json = Any
@@ -48,6 +53,7 @@ class Counted:
     facts: Json = None
     seal: Json = None  # the work seal
     checks: Json = None  # of the verify seal
+    damaged: bool = False  # its evidence is not what was sealed
 
     @property
     def judged(self) -> bool:
@@ -73,7 +79,7 @@ class Evidence:
     lock: Json
     trials: list[Counted]
     costs: list[Json]
-    groups: int
+    groups: list[Json]  # the judged ones
     objects: dict[str, str]  # key in storage -> digest
     wrong: list[str]
 
@@ -91,7 +97,7 @@ def read_sweep(root: Path, summary: Json) -> Evidence:
     tasks, names = sorted(t["name"] for t in lock["tasks"]), sorted(c["name"] for c in lock["configurations"])
     cells = itertools.product(tasks, range(1, lock["repeats"] + 1), names, sorted(lock["modes"]))
     trials = [Counted(ordinal, c, t, m, r) for ordinal, (t, r, c, m) in enumerate(cells)]
-    found = Evidence(root, lock, trials, [], 0, {}, wrong)
+    found = Evidence(root, lock, trials, [], [], {}, wrong)
     judge = summary["judge"]["digest"]
     for configuration, task in itertools.product(names, tasks):
         _group(found, root / "judgements" / judge[7:15] / configuration / task, judge, configuration, task)
@@ -106,30 +112,68 @@ def _key(found: Evidence, path: Path) -> str:
     return "/".join(part for part in parts if part)
 
 
-def _load(found: Evidence, path: Path) -> Json:
+def _load(found: Evidence, path: Path, form: type[Frozen]) -> Json:
+    """A record as plain JSON; None, and a line in `wrong`, where it is gone or no record of its kind.
+
+    The model holds its form alone: values are read from the JSON.
+    """
+    name = path.relative_to(found.root)
     if not path.is_file():
-        found.wrong.append(f"{path.relative_to(found.root)} does not exist")
+        found.wrong.append(f"{name} does not exist")
         return None
     data = path.read_bytes()
     found.objects[_key(found, path)] = digest(data)
+    try:
+        form.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        found.wrong.append(f"{name} is no {form.__name__} of this version: {where}: {first['msg']}")
+        return None
     return json.loads(data)
 
 
+def _named(found: Evidence, folder: Path, name: str | None, form: type[Frozen]) -> Json:
+    """A record a group file names: it lies in the group's own folder."""
+    if name is None:
+        return None
+    if Path(name).name != name:
+        found.wrong.append(f"{folder.relative_to(found.root)}: the group names {name!r}, which is no file of its folder")
+        return None
+    return _load(found, folder / name, form)
+
+
 def _group(found: Evidence, folder: Path, judge: str, configuration: str, task: str) -> None:
-    numbers = [int(p.stem[6:]) for p in folder.glob("group-*.json") if p.stem[6:].isdigit()]
+    numbers = [int(p.stem[6:]) for p in folder.glob("group-*.json") if p.stem[6:].isdecimal() and p.stem[6:].isascii()]
     if not numbers:
         return
-    group = _load(found, folder / f"group-{max(numbers)}.json")
-    found.groups += 1
-    if (group["judge"], group["configuration"], group["task"]) != (judge, configuration, task):
-        found.wrong.append(f"{folder.relative_to(found.root)}: the group is of another judge, configuration or task")
+    where = folder.relative_to(found.root)
+    group = _load(found, folder / f"group-{max(numbers)}.json", Group)
+    if group is None:
+        return
+    found.groups.append(group)
+    expected = {
+        "judge": judge, "configuration": configuration, "task": task, "n": max(numbers),
+        "sweepUid": found.lock["sweep"]["uid"], "lockDigest": digest((found.root / "sweep.json").read_bytes()),
+    }  # fmt: skip
+    for key, value in expected.items():
+        if group[key] != value:
+            found.wrong.append(f"{where}/group-{max(numbers)}.json: its {key} is {group[key]}, expected {value}")
     found.costs += [group["cost"]] if "cost" in group else []
-    labels = _load(found, folder / group["failures"]) if "failures" in group else None
+    labels = _named(found, folder, group.get("failures"), Failures)
+    if labels and (labels["judge"], labels["configuration"], labels["task"], labels["n"]) != (
+        group["judge"], configuration, task, group["n"]):  # fmt: skip
+        found.wrong.append(f"{where}/{group['failures']}: it labels another group or is by another judge")
     by_ordinal = {item["ordinal"]: item for item in labels["failures"]} if labels else {}
+    cells = {t.ordinal: (t.mode, t.repeat) for t in found.trials if (t.configuration, t.task) == (configuration, task)}
+    listed = [member["ordinal"] for member in group["members"]]
+    if sorted(listed) != sorted(cells):
+        found.wrong.append(f"{where}: the group is of trials {sorted(listed)}, the plan gives it {sorted(cells)}")
     for member in group["members"]:
+        if cells.get(member["ordinal"]) != (member["mode"], member["repeat"]):
+            found.wrong.append(f"trial {member['ordinal']} of {configuration}, {task} is another cell of the plan")
+            continue
         trial = found.trials[member["ordinal"]]
-        if (trial.configuration, trial.task, trial.mode, trial.repeat) != (configuration, task, member["mode"], member["repeat"]):
-            found.wrong.append(f"trial {trial.ordinal} of {configuration}, {task} is another cell of the plan")
         trial.member, trial.failure = member, by_ordinal.get(member["ordinal"])
         trial.facts = group.get("facts", {}).get(str(member["ordinal"]))
         if trial.valid:
@@ -144,18 +188,29 @@ def _seals(found: Evidence, trial: Counted) -> None:
     if "workSeal" not in member:
         trial.reward = said
         if said:
+            trial.damaged = True
             found.wrong.append(f"trial {trial.ordinal} has the reward {said} and no seal")
         return
     attempt = found.root / "trials" / f"{trial.ordinal:05d}" / f"attempt-{member['attempt']}"
-    report = verify_attempt(StoreReader(LocalStore(attempt), ""), "", member["workSeal"], member.get("seal"))
-    found.wrong += [f"trial {trial.ordinal}: {finding}" for finding in report.findings]
-    if not report.ok:
-        trial.reward = said
+    try:
+        report = verify_attempt(StoreReader(LocalStore(attempt), ""), "", member["workSeal"], member.get("seal"))
+        findings = list(map(str, report.findings))
+    except (FileTooLong, OSError) as error:
+        findings = [str(error)]
+    found.wrong += [f"trial {trial.ordinal}: {finding}" for finding in findings]
+    if findings:
+        trial.reward, trial.damaged = said, True
         return
     trial.seal = json.loads((attempt / "work-seal.json").read_bytes())
     if "verifyAttempt" in member:
         seal = json.loads((attempt / f"verify-{member['verifyAttempt']}" / "seal.json").read_bytes())
         trial.reward, trial.checks = Fraction(seal["reward"]), seal.get("checks")
+        if digest((attempt / f"verify-{member['verifyAttempt']}" / "seal.json").read_bytes()) != member.get("seal"):
+            number = member["verifyAttempt"]
+            found.wrong.append(f"trial {trial.ordinal}: verify-{number} is not the verify its group was judged by")
+        if said != trial.reward:
+            trial.damaged = True
+            found.wrong.append(f"trial {trial.ordinal}: its group says reward {said}, its verify seal {trial.reward}")
     else:
         trial.reward = said
     _recount(found, trial, attempt)
@@ -190,15 +245,19 @@ def _verdicts(found: Evidence, trial: Counted, folder: Path, group: Json) -> Non
     if "workSeal" not in trial.member:
         trial.scenarios = {name: Seen(["unscored"]) for name in task.get("scenarios", [])}
         return
-    judgement = _load(found, folder / str(group["judgements"].get(str(trial.repeat))))
+    name = group["judgements"].get(str(trial.repeat))
+    if name is None:
+        where = folder.relative_to(found.root)
+        found.wrong.append(f"trial {trial.ordinal}: the group in {where} names no judgement of it, although it is sealed")
+        return
+    judgement = _named(found, folder, name, RepeatJudgement)
     if judgement is None:
         return
-    name = group.get("audits", {}).get(str(trial.repeat))
-    trial.audit = _load(found, folder / name) if name else None
-    for record in (judgement, trial.audit):
-        if record and (record["ordinal"], record["workSeal"], record["judge"]) != (
-            trial.ordinal, trial.member["workSeal"], group["judge"]):  # fmt: skip
-            found.wrong.append(f"trial {trial.ordinal}: its judgement or audit is of another run or judge")
+    trial.audit = _named(found, folder, group.get("audits", {}).get(str(trial.repeat)), AuditRecord)
+    for what, record in (("judgement", judgement), ("audit", trial.audit)):
+        if record and (record["ordinal"], record["attempt"], record["workSeal"], record["judge"]) != (
+            trial.ordinal, trial.member["attempt"], trial.member["workSeal"], group["judge"]):  # fmt: skip
+            found.wrong.append(f"trial {trial.ordinal}: its {what} is of another run or judge")
     spoilt = trial.audit.get("contaminated", {}) if trial.audit else {}
     trial.instances = [_instance(item, spoilt) for item in judgement["instances"]]
     trial.generic = [_instance(item, spoilt) for item in judgement.get("generic", [])]

@@ -10,6 +10,7 @@ from typing import Any
 
 from realcli.audit.model import AuditRecord
 from realcli.scoring.analyses.every import judged_tables, tables_of
+from realcli.scoring.analyses.table import Table
 from realcli.scoring.document import ScoreInput
 from realcli.scoring.intervals import interval, resample
 from realcli.scoring.ranks import pairwise, rank_stability, relation_interval
@@ -28,6 +29,7 @@ class Recount:
     def __init__(self, found: Evidence, summary: Json, tree: Tree, given: ScoreInput, check_evidence: Mapping[str, str]) -> None:
         self._found, self._summary, self._tree, self._given = found, summary, tree, given
         self._evidence = check_evidence
+        self.tables: list[Table] = []  # all analyses, once `everything` went through
 
     def everything(self) -> Expected:
         """All numbers."""
@@ -38,7 +40,7 @@ class Recount:
         yield "/counts/valid", sum(t.valid for t in trials)
         yield "/counts/invalid", sum(t.judged and not t.valid for t in trials)
         yield "/counts/missing", sum(not t.judged for t in trials)
-        yield "/counts/groupsJudged", self._found.groups
+        yield "/counts/groupsJudged", len(self._found.groups)
         yield "/counts/groups", len(self._found.lock["tasks"]) * len(self._found.lock["configurations"])
         for at, trial in enumerate(trials):
             yield from self._trial(f"/trials/{at}", trial)
@@ -46,6 +48,8 @@ class Recount:
             yield f"/outcomes/{at}/here", sum(t.judged and t.member["reason"] == one["reason"] for t in trials)
         for at, one in enumerate(summary["configurations"]):
             yield from self._configuration(f"/configurations/{at}", one["name"])
+        for at, one in enumerate(self._found.lock["configurations"]):
+            yield f"/configurations/{at}/setup/files", one.get("setup", {}).get("files")
         for at, one in enumerate(summary["tasks"]):
             own = [t for t in trials if (t.configuration, t.task, t.mode) == (one["configuration"], one["task"], one["mode"])]
             yield from self._cell(f"/tasks/{at}", own)
@@ -177,10 +181,14 @@ class Recount:
         yield f"{at}/usd/usd", Number(Fraction(sum(costs))) if costs else None
         yield f"{at}/priced", len(costs)
         yield f"{at}/of", len(ran)
-        yield f"{at}/turns", sum(t.seal["turns"] for t in ran)
-        yield f"{at}/toolCalls", sum(t.facts.get("toolCalls", 0) for t in ran if t.facts)
-        yield f"{at}/inputTokens", sum(t.get(k, 0) for t in tokens for k in ("input", "cacheRead", "cacheWrite"))
-        yield f"{at}/outputTokens", sum(t.get("output", 0) for t in tokens)
+        calls = [t.facts["toolCalls"] for t in ran if t.facts and "toolCalls" in t.facts]
+        yield f"{at}/turns", sum(t.seal["turns"] for t in ran) if ran else None
+        yield f"{at}/toolCalls", sum(calls) if calls else None
+        yield (
+            f"{at}/inputTokens",
+            sum(t.get(k, 0) for t in tokens for k in ("input", "cacheRead", "cacheWrite")) if tokens else None,
+        )
+        yield f"{at}/outputTokens", sum(t.get("output", 0) for t in tokens) if tokens else None
         yield f"{at}/hours", sum(seconds, Fraction(0)) / 3600 if seconds else None
         if costs:
             yield f"{at}/usdPerRun/usd", Number(round(Fraction(sum(costs)) / len(costs), 6))
@@ -247,8 +255,8 @@ class Recount:
                 yield f"{at}/instances/{d}", sum(bool(i.get("checks")) or i["why"] is not None for i in items)
             flagged = [t.ordinal for t in runs if t.audit and "outcomeFlag" in t.audit]
             yield from ((f"{at}/outcomeFlagged/{n}", ordinal) for n, ordinal in enumerate(flagged))
-            yield f"{at}/askUnmatched", sum(a.get("askUnmatched", 0) for a in audits)
-            yield f"{at}/unscriptedAnswers", sum(a.get("unscriptedAnswers", 0) for a in audits)
+            yield f"{at}/askUnmatched", sum(a.get("askUnmatched", 0) for a in audits) if audits else None
+            yield f"{at}/unscriptedAnswers", sum(a.get("unscriptedAnswers", 0) for a in audits) if audits else None
         for number, one in enumerate(self._summary["generic"]):
             items = [i for t in self._of(one["configuration"]) if t.valid for i in t.generic if i["scenario"] == one["scenario"]]
             verdicts = [[v for v in i["verdicts"] if v != "n/a"] for i in items if i["why"] is None]
@@ -309,9 +317,10 @@ class Recount:
         if len(names) > 1:
             tables += [make(drawn, m) for m in ("S_rate", "R_collab") for make in (rank_stability, pairwise)]
             tables.append(relation_interval(drawn))
+        self.tables = tables
         by_name = {table.name: table for table in tables}
         for at, one in enumerate(self._summary["analyses"]):
-            for r, row in enumerate(by_name[one["id"]].rows):
+            for r, row in enumerate(by_name[one["id"]].rows if one["id"] in by_name else ()):
                 yield from ((f"/analyses/{at}/rows/{r}/{c}", cell) for c, cell in enumerate(row))
 
 

@@ -22,10 +22,10 @@ def held(summary: Json, expected: Iterable[tuple[str, Any]]) -> tuple[int, list[
         met.add(pointer)
         said = at(summary, pointer)
         if not _same(said, value):
-            wrong.append(f"{pointer}: the report says {_told(said)}, the evidence gives {_told(value)}")
+            wrong.append(f"{pointer}: the report says {told(said)}, the evidence gives {told(value)}")
     for pointer in numbers(summary):
         if pointer not in met and not pointer.startswith(GIVEN):
-            wrong.append(f"{pointer}: the report says {_told(at(summary, pointer))}, and no evidence gives such a number")
+            wrong.append(f"{pointer}: the report says {told(at(summary, pointer))}, and no evidence gives such a number")
     wrong += [f"{pointer}: its text {text!r} is not the number beside it" for pointer, text in _odd_texts(summary)]
     return len(met), wrong
 
@@ -99,7 +99,8 @@ def _text(said: Json, value: Fraction) -> bool:
     return abs(shown - value) <= Fraction(1, 2000) and len(said["text"].partition(".")[2]) == 3
 
 
-def _told(value: Any) -> str:
+def told(value: Any) -> str:
+    """A value for people."""
     if value is _MISSING or value is None:
         return "nothing"
     return str(value.get("exact", value)) if isinstance(value, dict) else str(value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,14 @@ from typing import Any
 
 import pytest
 
+from realcli.benchmark.catalogue import load_catalogue
+from realcli.scoring.tree import tree_of
 from realcli_cli import main as command_line
+from realcli_cli.recount.evidence import Evidence, read_sweep
+from realcli_cli.recount.expected import Recount
+from realcli_cli.recount.files import files_of, shown_of
+from realcli_cli.recount.words import words
+from realcli_cli.verify_report import _document
 from realcli_judge.__main__ import main as judge
 from realcli_judge.inputs import Inputs
 from realcli_judge.reporting import write_report
@@ -178,6 +187,227 @@ def test_the_lock_is_held_against_its_digest(sweep: Path, realcli: Run) -> None:
     lock.write_bytes(data + b"\n")
     status, out, _ = realcli("verify-report", sweep)
     assert (status, "WRONG sweep.json has the digest" in out) == (1, True)
+
+
+@pytest.fixture(scope="session")
+def counted(whole: SealedSweep) -> tuple[Evidence, Any, Any]:
+    """(what lies there, its summary, all analyses), read once."""
+    root = whole.directory / whole.root
+    summary = json.loads((report_of(root) / "summary.json").read_bytes())
+    found = read_sweep(root, summary)
+    tree = {dimension: dict(subs) for dimension, subs in tree_of(load_catalogue()).items()}
+    evidence = {c.id: c.evidence for t in load_catalogue().templates.values() for c in t.checks}
+    recount = Recount(found, summary, tree, _document(found, summary), evidence)
+    list(recount.everything())
+    return found, summary, recount.tables
+
+
+def _drop(*path: str | int) -> Callable[[Any], None]:
+    def change(value: Any) -> None:
+        for step in path[:-1]:
+            value = value[step]
+        del value[path[-1]]
+
+    return change
+
+
+ZERO = "sha256:" + "0" * 64
+WORDS: list[tuple[Callable[[Any], None], str]] = [
+    (_drop("configurations", 1), "/configurations: the report lists 1 and the evidence gives 2; what differs: ['claude"),
+    (_drop("taskList", 0), "/taskList: the report lists 1 and the evidence gives 2; what differs: ['alpha']"),
+    (_drop("tasks", 0), "/tasks: the report lists 7 and the evidence gives 8"),
+    (_drop("trials", 23), "/trials: the report lists 23 and the evidence gives 24; what differs: [23]"),
+    (_drop("scenarios", 0), "/scenarios: the report lists 7 and the evidence gives 8"),
+    (_drop("generic", 0), "/generic: the report lists 3 and the evidence gives 4"),
+    (_drop("audits", 1), "/audits: the report lists 1 and the evidence gives 2"),
+    (_drop("audits", 1, "checks", 1), "/audits/1/checks: the report lists 6 and the evidence gives 7"),
+    (_set("audits", 1, "outcomeFlagged", to=[]), "/audits/1/outcomeFlagged: the report lists 0 and the evidence gives 1"),
+    (_drop("failures", 0), "/failures: the report lists 3 and the evidence gives 4"),
+    (_drop("outcomes", 0), "/outcomes: the report lists"),
+    (_set("outcomes", 0, "happened", to="all went well"), "/outcomes: the report lists"),
+    (_drop("analyses", 0), "/analyses: the report lists"),
+    (_drop("analyses", 0, "rows", 1), "/analyses/0/rows: the report lists"),
+    (lambda v: v["analyses"][0]["columns"].reverse(), "/analyses/0/columns: the report says ['excess"),
+    (_set("analyses", 0, "id", to="nothing"), "/analyses: the report lists"),
+    (lambda v: v["configurations"].reverse(), "gives 2; what differs: ['their order']"),
+    (_set("configurations", 0, "modelId", to="gpt-5"), "/configurations/0/modelId: the report says gpt-5"),
+    (_set("configurations", 0, "agentVersion", to="9"), "/configurations/0/agentVersion: the report says 9"),
+    (_set("configurations", 0, "setup", to={"files": 3}), "/configurations/0/setup: the report says {'files': 3}"),
+    (_set("configurations", 0, "row", "j", to="0.999"), "/configurations/0/row: the report says"),
+    (_drop("configurations", 0, "row", "s"), "/configurations/0/row: the report says"),
+    (_set("trials", 0, "reason", to="TurnLimit"), "/trials/0/reason: the report says TurnLimit, the evidence gives Completed"),
+    (_set("trials", 0, "phase", to="Invalid"), "/trials/0/phase: the report says Invalid, the evidence gives Sealed"),
+    (_set("trials", 0, "task", to="beta"), "/trials/0/task: the report says beta, the evidence gives alpha"),
+    (_set("trials", 0, "workSeal", to=ZERO), "/trials/0/workSeal: the report says sha256:000"),
+    (_set("trials", 0, "workingSeconds", to="1.000"), "the report says 1.000, the evidence gives 61.500"),
+    (_set("trials", 0, "trouble", to="x"), "/trials/0/trouble: the report says x, the evidence gives nothing"),
+    (_set("trials", 0, "failure", to="other"), "/trials/0/failure: the report says other, the evidence gives nothing"),
+    (_drop("trials", 2, "outcomeFlag"), "/trials/2/outcomeFlag: the report says nothing"),
+    (_drop("taskList", 1, "suspect"), "/taskList/1/suspect: the report says nothing"),
+    (_set("taskList", 1, "suspectTrials", to=[]), "/taskList/1/suspectTrials: the report says [], the evidence gives [21]"),
+    (_drop("flags", 0), "/flags: the report warns of suspect,"),
+    (_set("flags", to=[]), "/flags: the report warns of nothing; the evidence asks for invalid, suspect,"),
+    (_set("flags", 0, "text", to="0 of 24 trials ended."), "/flags/0/text: it says [0, 24], the evidence"),
+    (_set("reading", "rq1", to="2 configurations solve 1.000."), "its numbers are 2, 1.000, the report's own 2, 0.667, 0.833"),
+    (_set("reading", "rq2", to="Nothing changes."), "/reading/rq2: its numbers are none, the report's own 2, 11, 2, 2"),
+    (_set("judge", "calibration", to="calibrated"), "/judge/calibration: the report says calibrated"),
+    (_set("judge", "gate", to="S of the ideal runs is 1."), "/judge/gate: the report says S of the ideal"),
+    (_set("judge", "sameFamily", to=[]), "/judge/sameFamily: the report says []"),
+    (_set("judge", "cost", "exhausted", to=True), "/judge/cost/exhausted: the report says True, the evidence gives False"),
+    (_set("judge", "identity", "votes", to=9), "/judge/identity: the report says"),
+    (_set("state", to="Complete"), "/state: the report says Complete, the evidence gives Incomplete"),
+    (_set("benchmark", "version", to="9"), "/benchmark: the report says"),
+    (_set("sweep", "name", to="other"), "/sweep: the report says"),
+    (_set("egress", to="Enforced"), "/egress: the report says Enforced"),
+    (_set("triggerFlags", to=["s.conflict.scope-expansion"]), "/triggerFlags: the report says ['s.conflict"),
+    (_set("scenarios", 0, "dimension", to="SR"), "/scenarios/0/dimension: the report says SR"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "told"), WORDS)
+def test_a_word_or_an_entry_of_the_report_that_was_changed_is_named(
+    counted: Any, change: Callable[[Any], None], told: str
+) -> None:
+    found, summary, tables = counted
+    assert words(found, summary, None, tables) == []
+    changed = copy.deepcopy(summary)
+    change(changed)
+    assert [line for line in words(found, changed, None, tables) if told in line], words(found, changed, None, tables)
+
+
+def test_a_configuration_nobody_reports_is_missed(sweep: Path, realcli: Run) -> None:
+    edit(report_of(sweep) / "summary.json", _drop("configurations", 1))
+    status, out, _ = realcli("verify-report", sweep)
+    assert (status, "WRONG /configurations: the report lists 1" in out) == (1, True)
+
+
+def spoil(name: str, old: bytes, new: bytes) -> Callable[[Path], None]:
+    def change(report: Path) -> None:
+        data = (report / name).read_bytes()
+        assert old in data
+        (report / name).unlink()
+        (report / name).write_bytes(data.replace(old, new, 1))
+
+    return change
+
+
+FILES: list[tuple[Callable[[Path], None], str]] = [
+    (spoil("tables/main.csv", b"0.667", b"0.767"), "tables/main.csv is not what the report wrote"),
+    (spoil("tables/main.parquet", b"PAR1", b"PAR2"), "tables/main.parquet is not what the report wrote"),
+    (spoil("trials/00000.html", b"solved", b"failed"), "trials/00000.html is not what the report wrote"),
+    (lambda report: (report / "side/alpha-1.html").unlink(), "side/alpha-1.html does not exist"),
+    (lambda report: (report / "more.html").write_text("<b>1</b>"), "more.html is no file of this report"),
+    (lambda report: (report / "SHA256SUMS").unlink(), "SHA256SUMS does not exist"),
+    (spoil("SHA256SUMS", b"index.html", b"indox.html"), "SHA256SUMS has the digest"),
+    (spoil("SHA256SUMS", b"  index.html", b" index.html"), "is no digest and name"),
+]
+
+
+@pytest.mark.parametrize(("change", "told"), FILES)
+def test_a_file_of_the_report_that_was_changed_is_named(
+    whole: SealedSweep, counted: Any, tmp_path: Path, change: Callable[[Path], None], told: str
+) -> None:
+    report = shutil.copytree(report_of(whole.directory / whole.root), tmp_path / "report")
+    assert list(files_of(report, counted[1])) == []
+    change(report)
+    assert [line for line in files_of(report, counted[1]) if told in line]
+
+
+@pytest.mark.parametrize(
+    ("page", "old", "new"),
+    [
+        ("index.html", b">0.667<", b">0.767<"),
+        ("index.html", b"0.349 to 0.985", b"0.649 to 0.985"),
+        ("index.html", b">1m01s<", b">1m02s<"),
+        ("index.html", b"$3.00", b"$1.00"),
+        ("index.html", b'value="2/3"', b'value="5/6"'),
+        ("configurations/claude-code.sonnet.html", b">0.500<", b">0.900<"),
+        ("analyses/flips.html", b">-0.167<", b">0.167<"),
+        ("tasks/beta.html", b"</a> </li>", b"2</a> </li>"),
+    ],
+)
+def test_a_number_on_a_page_is_the_one_of_its_place(
+    whole: SealedSweep, counted: Any, tmp_path: Path, page: str, old: bytes, new: bytes
+) -> None:
+    """However well the list of digests is made to fit."""
+    report = shutil.copytree(report_of(whole.directory / whole.root), tmp_path / "report")
+    if old not in (report / page).read_bytes():
+        pytest.fail(f"{page} has no {old!r}")
+    assert list(shown_of(report, counted[1])) == []
+    spoil(page, old, new)(report)
+    found = list(shown_of(report, counted[1]))
+    assert found
+    assert found[0].startswith(f"{page}: it shows ")
+
+
+def group(sweep: Path) -> Path:
+    return next((sweep / "judgements").glob("*/claude-code.opus/alpha/group-1.json"))
+
+
+def _facts(value: Any) -> None:
+    next(iter(value["facts"].values()))["toolCalls"] = 99
+
+
+GROUPS: list[tuple[Callable[[Any], None], str]] = [
+    (_set("sweepUid", to="00000000-1111-2222-3333-444455556666"), "group-1.json: its sweepUid is 00000000-"),
+    (_set("lockDigest", to=ZERO), "group-1.json: its lockDigest is sha256:0000"),
+    (_set("judge", to=ZERO), "group-1.json: its judge is sha256:0000"),
+    (_set("n", to=2), "group-1.json: its n is 2, expected 1"),
+    (_set("task", to="beta"), "group-1.json: its task is beta, expected alpha"),
+    (_drop("members", 5), "the plan gives it [0, 1, 4, 5, 8, 9]"),
+    (lambda v: v["members"].append(v["members"][0]), "the group is of trials [0, 0, 1, 4, 5, 8, 9]"),
+    (_set("members", 0, "ordinal", to=3), "trial 3 of claude-code.opus, alpha is another cell of the plan"),
+    (_set("members", 0, "reward", to="0"), "trial 0: its group says reward 0, its verify seal 1"),
+    (_facts, "trial 0: toolCalls 99 by the record, 5 by seal and ledger"),
+    (_drop("judgements", "1"), "names no judgement of it, although it is sealed"),
+    (_set("judgements", "1", to="../../../../../etc/passwd"), "which is no file of its folder"),
+    (_set("judgements", "1", to=".."), "does not exist"),
+]
+
+
+@pytest.mark.parametrize(("change", "told"), GROUPS)
+def test_a_group_that_was_changed_is_named(sweep: Path, change: Callable[[Any], None], told: str) -> None:
+    edit(group(sweep), change)
+    found = read_sweep(sweep, json.loads((report_of(sweep) / "summary.json").read_bytes()))
+    assert [line for line in found.wrong if told in line], found.wrong
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"schema": 3}', b"[" * 100_000])
+def test_records_that_are_none_are_named(sweep: Path, content: bytes) -> None:
+    summary = json.loads((report_of(sweep) / "summary.json").read_bytes())
+    audit, labels = judgement(sweep, "repeat-1-*.audit.json"), group(sweep).with_name("failures-1.json")
+    kinds = ((audit, "AuditRecord"), (judgement(sweep), "RepeatJudgement"), (labels, "Failures"), (group(sweep), "Group"))
+    for path, model in kinds:
+        path.unlink()
+        path.write_bytes(content)
+        assert f"{path.relative_to(sweep)} is no {model} of this version" in "\n".join(read_sweep(sweep, summary).wrong)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"schema": "realcli.dev/summary/2"}'])
+def test_a_summary_or_a_lock_that_is_none_is_said(sweep: Path, realcli: Run, content: bytes) -> None:
+    for path in (report_of(sweep) / "summary.json", sweep / "sweep.json"):
+        data = path.read_bytes()
+        path.unlink()
+        path.write_bytes(content)
+        status, out, err = realcli("verify-report", sweep)
+        assert (status, out) == (2, "")
+        assert str(path) in err
+        path.write_bytes(data)
+
+
+def test_two_judgements_or_audits_that_were_swapped_are_named(sweep: Path) -> None:
+    summary = json.loads((report_of(sweep) / "summary.json").read_bytes())
+    for kind in ("*[0-9a-f].json", "*.audit.json"):
+        one, other = (sorted(group(sweep).parent.glob(f"repeat-{n}-{kind}"))[0] for n in (1, 2))
+        held = one.read_bytes(), other.read_bytes()
+        for path, data in ((one, held[1]), (other, held[0])):
+            path.unlink()
+            path.write_bytes(data)
+        what = "audit" if "audit" in kind else "judgement"
+        found = read_sweep(sweep, summary).wrong
+        assert [f"trial {ordinal}: its {what} is of another run or judge" for ordinal in (0, 4)] == [
+            w for w in found if what in w
+        ]
 
 
 def test_a_program_judged_sweep_with_invalid_and_unsealed_trials(judged_by_program: SealedSweep, realcli: Run) -> None:
