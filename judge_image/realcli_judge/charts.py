@@ -15,17 +15,20 @@ import vl_convert
 from markupsafe import Markup
 
 from realcli_judge.panels import DIMENSIONS
+from realcli_judge.reading import leading
 from realcli_judge.summary import ConfigurationSummary, Number, Summary
 
 NAMED = 12
 """Points are labelled up to so many configurations; more would cover each other, and the table names them."""
+LABEL = 240
+"""Pixels a name may take beside its axis."""
 _INK, _SOFT, _LINE, _ONE, _TWO = "var(--ink)", "var(--soft)", "var(--line)", "var(--one)", "var(--two)"
 _CONFIG: dict[str, Any] = {
     "font": "system-ui, DejaVu Sans, sans-serif",
     "view": {"stroke": None},
     "axis": {
         "labelColor": _INK, "titleColor": _SOFT, "gridColor": _LINE, "domainColor": _LINE, "tickColor": _LINE,
-        "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "labelLimit": 240,
+        "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "labelLimit": LABEL,
     },
     "header": {"labelColor": _INK, "titleColor": _SOFT},
     "legend": {"labelColor": _INK, "titleColor": _SOFT},
@@ -61,8 +64,13 @@ def _page(configuration: ConfigurationSummary) -> str:
     return f"{_BASE}configurations/{configuration.name}.html"
 
 
-def _quality(configuration: ConfigurationSummary) -> Number | None:
-    return configuration.s if configuration.headline == "S" else configuration.s_rate
+def _names(configurations: Sequence[ConfigurationSummary]) -> dict[str, Any]:
+    """The axis of names. Room for the longest is kept by its length: a reader's fonts are wider than those it is drawn with."""
+    room = min(LABEL, 8 * max(len(one.name) for one in configurations))
+    return {
+        "field": "name", "type": "nominal", "title": None, "sort": [one.name for one in configurations],
+        "axis": {"minExtent": room, "labelLimit": room},
+    }  # fmt: skip
 
 
 def _ends(value: Number) -> tuple[float, float]:
@@ -71,19 +79,20 @@ def _ends(value: Number) -> tuple[float, float]:
 
 def _outcome_against_collaboration(configurations: Sequence[ConfigurationSummary]) -> dict[str, Any] | None:
     rows = []
+    lead = leading(configurations)
     for one in configurations:
-        r, s = one.collab.r if one.collab is not None else None, _quality(one)
+        r, s = one.collab.r if one.collab is not None else None, one.s if lead == "S" else one.s_rate
         if r is None or s is None:
             continue
         rlow, rhigh = _ends(r)
         slow, shigh = _ends(s)
-        said = f"{one.name}: R COLLAB {r.text}, {one.headline} {s.text}"
+        said = f"{one.name}: R COLLAB {r.text}, {lead} {s.text}"
         rows.append({"name": one.name, "r": r.value, "s": s.value, "rlow": rlow, "rhigh": rhigh, "slow": slow, "shigh": shigh,
                      "agent": one.program, "href": _page(one), "said": said})  # fmt: skip
     if not rows:
         return None
     x = {"field": "r", "type": "quantitative", "scale": _UNIT, "title": "R COLLAB: share of runs solved with a user"}
-    y = {"field": "s", "type": "quantitative", "scale": _UNIT, "title": "S: collaboration"}
+    y = {"field": "s", "type": "quantitative", "scale": _UNIT, "title": f"{lead}: collaboration"}
     rule = {"mark": {"type": "rule", "aria": False, "color": _SOFT, "opacity": 0.6}}
     layers: list[dict[str, Any]] = [
         {**rule, "encoding": {"x": {**x, "field": "rlow"}, "x2": {"field": "rhigh"}, "y": y}},
@@ -122,7 +131,7 @@ def _profile(configurations: Sequence[ConfigurationSummary]) -> dict[str, Any] |
     if not few:
         y = {"field": "dimension", "type": "nominal", "sort": list(DIMENSIONS.values()), "title": None}
         return {"width": 460, "height": 200, "data": {"values": rows}, "mark": mark, "encoding": {**encoding, "y": y}}
-    y = {"field": "name", "type": "nominal", "title": None, "sort": [one.name for one in configurations]}
+    y = _names(configurations)
     return {
         "data": {"values": rows},
         "facet": {"row": {"field": "dimension", "type": "nominal", "sort": list(DIMENSIONS.values()), "title": None,
@@ -148,7 +157,7 @@ def _flips(configurations: Sequence[ConfigurationSummary]) -> dict[str, Any] | N
         "data": {"values": rows},
         "mark": {"type": "bar"},
         "encoding": {
-            "y": {"field": "name", "type": "nominal", "title": None, "sort": [one.name for one in configurations]},
+            "y": _names(configurations),
             "x": {"field": "n", "type": "quantitative", "title": "pairs: ← success to failure · failure to success →",
                   "axis": {"tickMinStep": 1, "labelExpr": "abs(datum.value)"}},
             "color": {"field": "way", "type": "nominal", "legend": None,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from realcli.api.plan import trial_name
 from realcli.audit.model import AuditRecord
+from realcli.ledger.ctrf import FailedTest, failed_tests
 from realcli.ledger.seals import VerifySeal, WorkSeal
 from realcli.scoring.records import Failure, GroupMember, RepeatJudgement
 from realcli.trajectory import Trajectory, conversation
 from realcli_judge.collect import Judged, audit_of, judgement_of
-from realcli_judge.evidence import read_verify_seal
+from realcli_judge.evidence import read_verify_seal, verified
 from realcli_judge.inputs import Inputs, Refused
 from realcli_judge.judging import attempt_of
 from realcli_judge.shown import ShownSection, shown
@@ -28,6 +29,7 @@ class Detail:
     judgement: RepeatJudgement | None = None
     audit: AuditRecord | None = None
     failure: Failure | None = None
+    failed_tests: list[FailedTest] = field(default_factory=list)
 
 
 def inspect(inputs: Inputs, trial: Judged) -> Detail:
@@ -39,15 +41,17 @@ def inspect(inputs: Inputs, trial: Judged) -> Detail:
     sections: list[ShownSection] | None = None
     trajectory: Trajectory | None = None
     trouble: str | None = None
+    failed: list[FailedTest] = []
     if trial.valid:
         try:
             verify = _verify(inputs, member)
+            failed = _failed(inputs, member, verify)
             if member.work_seal is not None:
                 attempt = attempt_of(inputs, member, member.work_seal)
                 sections = shown(conversation(attempt.trajectory), attempt.text)
                 seal, trajectory = attempt.seal, attempt.trajectory
         except Refused as refused:
-            verify, trouble = None, str(refused)
+            verify, trouble, failed = None, str(refused), []
     summary = TrialSummary(
         ordinal=member.ordinal,
         name=trial_name(inputs.lock.sweep.name, member.ordinal),
@@ -74,7 +78,16 @@ def inspect(inputs: Inputs, trial: Judged) -> Detail:
         outcome_flag=trial.audit.outcome_flag if trial.audit is not None else None,
         trouble=trouble,
     )
-    return Detail(summary, sections, trajectory, judgement_of(inputs, trial), audit_of(inputs, trial), trial.failure)
+    judgement, audit = judgement_of(inputs, trial), audit_of(inputs, trial)
+    return Detail(summary, sections, trajectory, judgement, audit, trial.failure, failed)
+
+
+def _failed(inputs: Inputs, member: GroupMember, verify: VerifySeal | None) -> list[FailedTest]:
+    """What the tests say of those that failed: a text of the agent's side, shown and never scored."""
+    if verify is None or member.verify_attempt is None:
+        return []
+    key = inputs.paths.attempt(member.ordinal, member.attempt).verify(member.verify_attempt).ctrf
+    return failed_tests(verified(inputs.store, key, verify) or b"")
 
 
 def _verify(inputs: Inputs, member: GroupMember) -> VerifySeal | None:

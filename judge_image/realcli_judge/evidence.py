@@ -176,15 +176,17 @@ def read_verify_seal(store: ObjectStore, paths: AttemptPaths, verify: int, ancho
 
 def recorded_checks(store: ObjectStore, paths: VerifyPaths, seal: VerifySeal) -> tuple[HardCheck, ...]:
     """checks.jsonl of a verify; empty where the seal covers none. `Refused` for one that was changed or cannot be read."""
-    name = paths.checks.rsplit("/", 1)[-1]
-    sealed = next((item.sha256 for item in seal.objects if item.path == name), None)
-    if sealed is None:
-        return ()
     try:
-        lines = checked(store, paths.checks, "sha256:" + sealed).splitlines()
+        lines = (verified(store, paths.checks, seal) or b"").splitlines()
         return tuple(HardCheck.model_validate_json(line) for line in lines if line)
     except ValidationError as error:
         raise Refused("EvidenceChanged", f"{paths.checks} holds a line of another form: {error}") from error
+
+
+def verified(store: ObjectStore, key: str, seal: VerifySeal) -> bytes | None:
+    """An object beside a verify seal; None where the seal covers none of that name. `Refused` for one that was changed."""
+    sealed = next((item.sha256 for item in seal.objects if item.path == key.rsplit("/", 1)[-1]), None)
+    return None if sealed is None else checked(store, key, "sha256:" + sealed)
 
 
 class _LedgerOnly:

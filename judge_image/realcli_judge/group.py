@@ -26,6 +26,7 @@ from realcli_judge.evidence import (
     read_attempt,
     read_verify_seal,
     recorded_checks,
+    verified,
 )
 from realcli_judge.inputs import Inputs, Refused
 
@@ -99,10 +100,7 @@ def verifier_log(inputs: Inputs, opened: Opened) -> str:
     if verify is None or member.verify_attempt is None:
         return ""
     key = inputs.paths.attempt(member.ordinal, member.attempt).verify(member.verify_attempt).logs
-    sealed = next((item.sha256 for item in verify.objects if item.path == key.rsplit("/", 1)[-1]), None)
-    if sealed is None:
-        return ""
-    return checked(inputs.store, key, "sha256:" + sealed)[-MAX_LOG:].decode("utf-8", "replace")
+    return (verified(inputs.store, key, verify) or b"")[-MAX_LOG:].decode("utf-8", "replace")
 
 
 def check_members(inputs: Inputs, configuration: str, task: str, members: list[GroupMember]) -> None:

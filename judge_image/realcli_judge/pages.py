@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from realcli.api.outcomes import BY_REASON
+from realcli.api.plan import Lock
 from realcli.scoring.levels import level1
 from realcli.scoring.runs import Observation
 from realcli_judge.aligned import Column, align, pieces
@@ -22,8 +23,9 @@ from realcli_judge.details import Detail
 from realcli_judge.hostile import plain, visible
 from realcli_judge.joined import observation
 from realcli_judge.panels import DIMENSIONS
+from realcli_judge.reading import FLAG_TITLES, leading
 from realcli_judge.sheets import InstanceSheet, Places, collaboration, final_words, timeline, verdict_marks
-from realcli_judge.summary import Number, Reference, ScenarioSummary, Summary, TaskCell, TrialSummary
+from realcli_judge.summary import Number, Reference, ScenarioSummary, Summary, TaskCell, TrialSummary, set_up
 from realcli_judge.tables import TABLES
 
 EFFECTS = {
@@ -34,6 +36,9 @@ EFFECTS = {
 }
 SMALL = 150
 """The index lists (task, configuration) rows and trials up to about so many; beyond, pages of their own do."""
+
+FAILED_TESTS = 100
+"""Failed tests of a run that its page lists; the file beside its verify seal has all."""
 
 Mark = tuple[int, str, str]
 """(ordinal, ✓ ✗ ? ○ ~ n/a, what it is)."""
@@ -264,12 +269,14 @@ class Site:
             collab="COLLAB" in self.modes,
             dimensions=[d for d in DIMENSIONS if any(d in c.dimensions for c in self.summary.configurations)],
             dimension_names=DIMENSIONS,
+            flag_titles=FLAG_TITLES,
+            lead=leading(self.summary.configurations),
             refs=self._refs,
             **values,
         )
 
 
-def trial_page(detail: Detail, sweep: str, neighbours: tuple[int | None, int | None], side: bool, templates: Environment) -> str:
+def trial_page(detail: Detail, lock: Lock, neighbours: tuple[int | None, int | None], side: bool, templates: Environment) -> str:
     """The page of one trial. `neighbours`: ordinals before and after it that have a page; `side`: it stands side by side too."""
     trial, judgement, audit = detail.summary, detail.judgement, detail.audit
     row = BY_REASON.get(trial.reason or "")
@@ -277,6 +284,10 @@ def trial_page(detail: Detail, sweep: str, neighbours: tuple[int | None, int | N
     sheets = _listed("i-", collaboration(judgement.instances if judgement is not None else [], audit, places))
     return templates.get_template("trial.html").render(
         t=trial,
+        agent=next(one for one in lock.configurations if one.name == trial.configuration),
+        setup=next(set_up(one) for one in lock.configurations if one.name == trial.configuration),
+        failed_tests=detail.failed_tests[:FAILED_TESTS],
+        more_failed=max(0, len(detail.failed_tests) - FAILED_TESTS),
         happened=row.happened if row is not None else "a reason this version does not know",
         sections=detail.sections,
         sheets=sheets,
@@ -289,7 +300,7 @@ def trial_page(detail: Detail, sweep: str, neighbours: tuple[int | None, int | N
         marks=verdict_marks(judgement, places),
         ticks=timeline(detail.trajectory, judgement, places),
         places=places,
-        sweep=sweep,
+        sweep=lock.sweep.name,
         side=side,
         before=neighbours[0],
         after=neighbours[1],

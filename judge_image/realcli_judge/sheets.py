@@ -51,6 +51,7 @@ class CheckLine(NamedTuple):
     evidence: str  # trajectory, environment, both
     conflict: bool
     trusted: bool
+    judge_said: str | None  # verdict of the judge whose quotes these are, where the program's counts
 
 
 class InstanceSheet(NamedTuple):
@@ -144,6 +145,7 @@ def _line(record: CheckRecord, template: CheckTemplate | None, places: Places) -
         template.evidence if template is not None else "trajectory",
         record.conflict,
         record.trusted,
+        record.answers[0].verdict if record.by == "program" and record.answers else None,
     )
 
 

@@ -107,6 +107,7 @@ class Deed:
     says: str = "Done."
     prints: str = "# Plan"
     posed: dict[str, Any] | None = None  # input of one more call
+    ctrf: bytes | None = None  # what the tests say of themselves
 
 
 Deeds = Mapping[tuple[str, Mode, int], Deed]
@@ -389,10 +390,11 @@ def _verify(sweep: SealedSweep, identity: TrialIdentity, deed: Deed, work_seal: 
     paths = sweep.paths.attempt(identity.ordinal, identity.attempt).verify(1)
     checks = Checks(passed=deed.checks[0], total=deed.checks[1]) if deed.checks else None
     reward = deed.reward or "0"
-    verdict = Verdict(reward=reward, checks=checks, exit_code=0, seconds="2.000").canonical()
+    objects = {"verdict.json": Verdict(reward=reward, checks=checks, exit_code=0, seconds="2.000").canonical()}
+    objects |= {"ctrf.json": deed.ctrf} if deed.ctrf is not None else {}
     seal = VerifySeal(
         trial=identity, verify=1, work_seal=work_seal, work_reason=deed.reason, reason=deed.reason, reward=reward, checks=checks,
-        verifier_version="realcli/0.1.0", image="demo:1", objects=_put(sweep.store, paths.root, {"verdict.json": verdict}),
+        verifier_version="realcli/0.1.0", image="demo:1", objects=_put(sweep.store, paths.root, objects),
     ).seal()  # fmt: skip
     sweep.store.put_once(paths.seal, seal)
     return seal

@@ -19,7 +19,7 @@ from realcli.api.termination import MAX_REPORT_BYTES, Result, Termination
 from realcli.ledger.seals import VerifySeal
 from realcli_judge.__main__ import _fitting
 from realcli_judge.pages import environment
-from realcli_judge.summary import Summary, number
+from realcli_judge.summary import SetUp, Summary, number
 from realcli_judge.tables import TABLES
 from tests.support.sealed_sweep import DEEDS, SCENARIO, Deed, SealedSweep, write_sweep, write_trial
 
@@ -125,7 +125,8 @@ def test_pages_say_it(judged: SealedSweep, job: Any) -> None:
     main = files["index.html"].split('id="main"')[1].split("</table>")[0]
     assert ">S<" not in main  # a partial S is in no table of results
     assert sorted(name for name in files if "analyses/" not in name) == sorted(
-        ["index.html", "scenarios.html", "summary.json", "tables/runs.json", *(f"tables/{name}.csv" for name in TABLES),
+        ["SHA256SUMS", "index.html", "scenarios.html", "summary.json", "tables/runs.json",
+         *(f"tables/{name}.csv" for name in TABLES),
          "configurations/claude-code.sonnet.html", "tasks/alpha.html", "tasks/beta.html",
          *(f"side/alpha-{r}.html" for r in (1, 2, 3)), "side/beta-1.html", "side/beta-3.html",
          *(f"trials/{o:05d}.html" for o in range(12))]
@@ -178,6 +179,82 @@ def test_hostile_text_is_only_text(tmp_path: Path, job: Any) -> None:
             assert not set(text) & set("\x1b\u202e\u200b")
             assert "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"" in text
             assert not re.search(r"""(?:src|href)=["'](?:[a-z]+:|//)""", text)  # nothing is fetched, nothing leads out
+
+
+def ctrf(*tests: dict[str, str]) -> bytes:
+    return json.dumps({"results": {"tests": list(tests)}}).encode()
+
+
+def test_failed_tests_stand_on_the_trials_page(tmp_path: Path, job: Any) -> None:
+    """In their own words, which are the agent's side: text and nothing else."""
+    said = ctrf({"name": "test_rounding", "status": "failed", "message": "expected 1.25, got 1.3"},
+                {"name": HOSTILE, "status": "failed", "message": HOSTILE}, {"name": "test_fine", "status": "passed"})  # fmt: skip
+    many = ctrf(*({"name": f"test_{n}", "status": "failed", "message": ""} for n in range(250)))
+    deeds = {
+        **DEEDS,
+        ("alpha", "EXEC", 1): Deed(reward="0", checks=(6, 8), ctrf=said),
+        ("alpha", "EXEC", 2): Deed(reward="0", ctrf=many),
+        ("alpha", "EXEC", 3): Deed(reward="0", ctrf=b"[" * 100_000),
+    }
+    sweep = judge_all(write_sweep(tmp_path / "failed", deeds), job)
+    _, files, _ = report(sweep, job)
+    page = files["trials/00001.html"]
+    assert (
+        "Failed tests in the words of the tests, which ran beside what the agent left test_rounding expected 1.25, got 1.3"
+        in (words(page))
+    )
+    assert "test_fine" not in page
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 2
+    assert "<script" not in page
+    assert "U+202E" in page
+    assert "test_99 and 150 more" in words(files["trials/00003.html"])
+    assert "Failed tests" not in words(files["trials/00005.html"])
+    assert "Failed tests" not in words(files["trials/00000.html"])
+
+
+def test_failed_tests_that_were_changed_are_not_shown(tmp_path: Path, job: Any) -> None:
+    told = ctrf({"name": "test_rounding", "status": "failed", "message": ""})
+    sweep = judge_all(write_sweep(tmp_path / "changed", {**DEEDS, ("alpha", "EXEC", 1): Deed(reward="0", ctrf=told)}), job)
+    path = Path(sweep.directory) / sweep.paths.attempt(1, 1).verify(1).ctrf
+    path.unlink()
+    path.write_bytes(told.replace(b"rounding", b"anything"))
+    summary, files, _ = report(sweep, job)
+    assert "ctrf.json has the digest" in (summary.trials[1].trouble or "")
+    assert "test_anything" not in files["trials/00001.html"]
+
+
+def test_the_agents_own_set_up_is_told(judged: SealedSweep, job: Any) -> None:
+    _, files, _ = report(judged, job)
+    assert "Own set-up none: the program as it comes" in words(files["trials/00001.html"])
+    assert "Agent claude-code 2.1.140 · claude-sonnet-4-5 · permissions Bypass" in words(files["trials/00001.html"])
+    own = SetUp(
+        digest="sha256:" + "1" * 64, files=3, mcp_servers=["docs"], tool_images=["tools:1 at /tools"], in_reach=["team/key"]
+    )
+    macro = "{% from 'macros.html' import told_setup %}<main id=>{{ told_setup(x) }}"
+    told = words(environment().from_string(macro).render(x=own))
+    assert "3 files · MCP servers docs · images tools:1 at /tools · secrets the agent can read: team/key" in told
+    assert own.digest in told
+
+
+def test_a_mode_with_no_valid_run_shows_its_bounds_and_no_zero(tmp_path: Path, job: Any) -> None:
+    lost = {
+        cell: Deed(invalid="ProviderUnavailable", invalid_attempts=1) for cell in DEEDS if cell[0] == "beta" or cell[1] == "EXEC"
+    }
+    summary, files, _ = report(judge_all(write_sweep(tmp_path / "lost", {**DEEDS, **lost}), job), job)
+    one, beta = summary.configurations[0], summary.task_list[1]
+    assert one.exec is not None
+    assert (one.exec.r, one.exec.valid, one.exec.invalid) == (None, 0, 6)
+    assert (one.paired.pairs, one.paired.delta_r, one.delta_r, one.delta_j) == (0, None, None, None)
+    assert (beta.r_exec, beta.r_collab, beta.pairs) == (None, None, 0)
+    spent = one.spent["EXEC"]
+    assert (spent.of, spent.turns, spent.tool_calls, spent.input_tokens, spent.usd, spent.hours) == (0, *[None] * 5)
+    assert "none valid 6 invalid: 0.000 to 1.000" in words(files["index.html"])
+    assert "not defined not defined 0" in words(files["index.html"])  # R EXEC, R COLLAB, pairs of beta
+
+
+def test_an_audit_nobody_made_has_no_counts(sweep: SealedSweep, job: Any) -> None:
+    summary, _, _ = report(sweep, job)
+    assert [(a.audited, a.ask_unmatched, a.unscripted_answers) for a in summary.audits] == [(0, None, None)]
 
 
 def test_again_writes_the_same_bytes(judged: SealedSweep, job: Any) -> None:
