@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from realcli.checks.coded import coded
 from realcli.checks.found import (
     Found,
     changes,
@@ -79,7 +80,7 @@ def count_le(arguments: Arguments, context: Context) -> HardRecord:
         return failed("count_le", f"{sure} matching events ({pattern.event}); at most {most} are allowed", found.certain)
     if all_ > most:
         return undecided("count_le", f"{sure} matching events, and {all_ - sure} that may be", (*found.certain, *found.possible))
-    unseen = _unseen_before(context, until) if pattern.event == "command" else []
+    unseen = _unseen_before(context, until, _code(context, pattern, found)) if pattern.event == "command" else []
     if unseen:
         return undecided("count_le", _unseen(unseen[0]), unseen)
     return passed("count_le", f"{sure} matching events ({pattern.event}); at most {most} are allowed", found.certain)
@@ -102,7 +103,7 @@ def max_stretch_le(arguments: Arguments, context: Context) -> HardRecord:
 
 
 def cmd_absent(arguments: Arguments, context: Context) -> HardRecord:
-    """No command matches. A match is a fail; without an exec record, a script or an interpreter may have hidden one."""
+    """No command matches. A match is a fail; without an exec record, a script may have hidden one; code of its own needs none."""
     expression = text_argument(arguments, "match")
     found = acting(commands_matching(context, expression), expression)
     unasked = [item for item in found.certain if not permitted(context, item)]
@@ -112,7 +113,7 @@ def cmd_absent(arguments: Arguments, context: Context) -> HardRecord:
         return undecided("cmd_absent", f"{_told(found.certain[0])} matches {expression}; {_BY_PROMPT}", found.certain)
     if found.possible:
         return undecided("cmd_absent", f"{perhaps(found.possible[0])} that matches {expression}", found.possible)
-    unseen = hidden(context)
+    unseen = hidden(context) or coded(context, expression)
     if unseen:
         return undecided("cmd_absent", _unseen(unseen[0]), unseen)
     return passed("cmd_absent", f"no command matches {expression}")
@@ -146,21 +147,37 @@ def no_action_before(arguments: Arguments, context: Context) -> HardRecord:
         unclear = [item for item in unclear if order_of(context.trajectory, item, until) != "after"]
     if unclear:
         return undecided(op, f"{_told(unclear[0])}: whether it is the action, {limit}, is not known", unclear)
-    unseen = _unseen_before(context, until) if _is_command(arguments.get("action")) else []
+    unseen = (
+        _unseen_before(context, until, _coded(arguments.get("action"), context)) if _is_command(arguments.get("action")) else []
+    )
     if unseen:
         return undecided(op, _unseen(unseen[0]), unseen)
     return passed(op, f"the action was not taken {limit}")
 
 
-def _unseen_before(context: Context, until: Item | None) -> list[Item]:
-    return [item for item in hidden(context) if until is None or order_of(context.trajectory, item, until) != "after"]
+def _unseen_before(context: Context, until: Item | None, code: list[Item]) -> list[Item]:
+    unseen = hidden(context) or code
+    return [item for item in unseen if until is None or order_of(context.trajectory, item, until) != "after"]
 
 
 def _is_command(action: JsonValue) -> bool:
     return isinstance(action, dict) and bool(action.get("cmd"))
 
 
+def _coded(action: JsonValue, context: Context) -> list[Item]:
+    """Code that may be the action; where its paths are bound too, what code does shows there."""
+    return coded(context, str(action["cmd"])) if isinstance(action, dict) and not action.get("paths") else []
+
+
+def _code(context: Context, pattern: EventPattern, found: Found) -> list[Item]:
+    """Code that may be what a pattern of commands looks for, beside what matches; no code is a command of its own."""
+    cmd = None if pattern.where is None else pattern.where.cmd
+    return [] if cmd is None else [item for item in coded(context, cmd) if item not in found.certain]
+
+
 def _unseen(item: Item) -> str:
+    if isinstance(item.data, Command) and item.data.record == "exec":
+        return f"{_told(item)} was given code, which may have done it without such a command"
     return f"commands are known from tool calls alone, and {_told(item)} may have run others"
 
 

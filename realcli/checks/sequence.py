@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from realcli.checks.coded import coded
 from realcli.checks.conduct import acting
 from realcli.checks.found import Found, changes, events_matching, failed, in_globs, passed, pattern_argument, undecided
 from realcli.checks.hidden import hidden
@@ -51,6 +52,9 @@ def order(arguments: Arguments, context: Context) -> HardRecord:
     late = [item for item in unclear if not any(order_of(context.trajectory, one, item) == "before" for one in firsts.certain)]
     if late:
         return undecided(OP, f"whether the {then.event} at event {late[0].seq} came before the {first.event} is not known", late)
+    code = _code_before(context, then, firsts.certain)
+    if code:
+        return undecided(OP, f"the code at event {code[0].seq} may have done it before, without a command", code)
     if not thens and context.decides == "pass":
         return undecided(OP, f"whether there was a {then.event} is not known", unclear)
     return passed(OP, f"the {first.event} came before every {then.event}", [*firsts.certain[:1], *thens[:1]])
@@ -69,6 +73,15 @@ def _thens(context: Context, then: EventPattern) -> tuple[list[Item], list[Item]
     litter = [] if then.where is not None and then.where.path is not None else [item for item in certain if _by_product(item)]
     certain = [item for item in certain if item not in litter]
     return certain, [item for item in found.certain if item.seq in maybe] + litter + found.possible
+
+
+def _code_before(context: Context, then: EventPattern, firsts: list[Item]) -> list[Item]:
+    """Code of the agent's own that may have been a `then` before the first `first`."""
+    cmd = None if then.event != "command" or then.where is None else then.where.cmd
+    return [
+        item for item in ([] if cmd is None else coded(context, cmd))
+        if item not in firsts and not any(order_of(context.trajectory, one, item) == "before" for one in firsts)
+    ]  # fmt: skip
 
 
 def _by_product(item: Item) -> bool:

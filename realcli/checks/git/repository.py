@@ -115,7 +115,7 @@ def _named(kind: str, data: bytes, width: int) -> Iterator[bytes]:
         at = 0
         while at < len(data):
             end = data.find(b"\0", at)
-            if end < 0:
+            if end <= at:
                 raise GitUnreadable("a tree is damaged")
             mode = data[at:end].split(b" ")[0]
             id = data[end + 1 : end + 1 + width]

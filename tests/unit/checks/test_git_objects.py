@@ -309,7 +309,7 @@ def test_reflogs() -> None:
     zero = "0" * 40
     found = at({
         "logs/refs/stash": f"{zero} {A.hex()} W <w@x> 1 +0000\tWIP\n{A.hex()} {B.hex()} W\n",
-        "logs/HEAD": f"{zero} {C.hex()} W {A.hex()}\nnot a line\n", "logs/refs/stash.lock": f"{C.hex()} {C.hex()}",
+        "logs/HEAD": f"{zero} {C.hex()} {A.hex()} W\nnot a line\n", "logs/refs/stash.lock": f"{C.hex()} {C.hex()}",
     })  # fmt: skip
     assert found.logged(stash=True) == [A, A, B]
     assert found.logged(stash=False) == [C]
@@ -334,8 +334,10 @@ def history(length: int) -> tuple[list[bytes], Files]:
 def test_what_is_reached() -> None:
     text, one = loose("blob", b"text")
     inner, two = loose("tree", tree(("100644", text)))
-    outer, three = loose("tree", tree(("160000", B), ("40000", inner), ("100755", text), ("100644", A)))
-    commit, four = loose("commit", f"tree {outer.hex()}\nparent {A.hex()}\nauthor w\n\ntree {C.hex()}\n".encode())
+    outer, three = loose("tree", tree(("40000", inner), ("160000", B), ("100755", text), ("100644", A)))
+    commit, four = loose(
+        "commit", f"tree {outer.hex()}\nparent {A.hex()}\nparent no\nauthor {text.hex()}\n\ntree {C.hex()}\n".encode()
+    )
     tag, five = loose("tag", f"object {commit.hex()}\ntype commit\n\nobject {C.hex()}\n".encode())
     files = one | two | three | four | five
     found = [(id, kind) for id, kind, _ in repository(files).reached([tag])]
@@ -349,7 +351,7 @@ def test_what_is_reached() -> None:
     _, kept = loose("blob", b"of a submodule")
     (module_path,) = kept
     named = bytes.fromhex(module_path.removeprefix(f"{GIT}/objects/").replace("/", ""))
-    with_module, six = loose("tree", tree(("160000", named)))
+    with_module, six = loose("tree", tree(("100644", A), ("160000", named)))
     files |= kept | six
     repo = Repository(GIT, frozenset(files), read, Store(GIT, frozenset(files), read))
     assert [kind for _, kind, _ in repo.reached([with_module])] == ["tree"]
@@ -357,7 +359,13 @@ def test_what_is_reached() -> None:
 
 
 def test_damaged_trees() -> None:
-    for data, reached in ((b"100644 f", None), (b"", 1), (tree(("100644", A))[:-1], 1)):
+    for data, reached in (
+        (b"100644 f", None),
+        (b"\0" + A, None),
+        (tree(("100644", A)) + b"\0" + A, None),
+        (b"", 1),
+        (tree(("100644", A))[:-1], 1),
+    ):
         id, files = loose("tree", data)
         if reached is None:
             with pytest.raises(GitUnreadable, match="a tree is damaged"):
