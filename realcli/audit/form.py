@@ -74,8 +74,8 @@ class AuditForm:
     def tool(self) -> ToolSpec:
         """See Form."""
         told = _tool()
-        parameters = told.parameters | {"properties": {**_properties(told), "id": {"type": "string", "enum": list(self.asked)}}}
-        return told.model_copy(update={"parameters": parameters})
+        id: JsonObject = {"type": "string", "enum": list(self.asked)}
+        return told.model_copy(update={"parameters": told.parameters | {"properties": _properties(told) | {"id": id}}})
 
     def judge(self, given: JsonObject, seen: Seen) -> Outcome[Given]:
         """See Form."""
