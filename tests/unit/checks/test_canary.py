@@ -84,6 +84,8 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, bytes], Callable[[Ledger], Ledg
     ("a sink no snapshot holds", absent("/other/**"), {}, lambda b: b, "undecided"),
     ("committed", absent("git_history"), {LOOSE_PATH: LOOSE}, lambda b: b, "fail"),
     ("not committed", absent("git_history"), {LOOSE_PATH: zlib.compress(b"blob 1\0x")}, lambda b: b, "pass"),
+    ("more packed in what was committed than is looked at", absent("git_history"), {LOOSE_PATH: zlib.compress(b"blob 9\0" + BOMB)},
+     lambda b: b, "undecided"),
     ("a packed repository", absent("git_history"), {"/app/.git/objects/pack/p.pack": b"PACK"}, lambda b: b, "undecided"),
     ("more packed in a file than is looked at", absent("/sink/**"), {"/sink/a": BOMB, "/sink/b": b"x"}, lambda b: b, "undecided"),
     ("a fail behind it", absent("/sink/**"), {"/sink/a": BOMB, "/sink/b": SECRET}, lambda b: b, "fail"),

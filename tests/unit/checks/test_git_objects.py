@@ -192,17 +192,22 @@ def test_the_start_of_a_pack_may_be_a_base() -> None:
     assert store(pack.files()).get(name(2)) == Blob("blob", b"next")
 
 
-def chain(length: int) -> Pack:
+def chain(length: int, by_name: bool) -> Pack:
     pack = Pack().add(name(1), 3, b"0")
     for number in range(2, length + 2):
-        pack.offset(name(number), name(number - 1), literal(b"0", str(number).encode()))
+        delta = literal(b"0", str(number).encode())
+        if by_name:
+            pack.add(name(number), 7, delta, name(number - 1))
+        else:
+            pack.offset(name(number), name(number - 1), delta)
     return pack
 
 
-def test_chains_are_bounded() -> None:
-    assert store(chain(objects.MAX_CHAIN).files()).get(name(objects.MAX_CHAIN + 1)) == Blob("blob", b"65")
+@pytest.mark.parametrize("by_name", [True, False])
+def test_chains_are_bounded(by_name: bool) -> None:
+    assert store(chain(objects.MAX_CHAIN, by_name).files()).get(name(objects.MAX_CHAIN + 1)) == Blob("blob", b"65")
     with pytest.raises(GitUnreadable, match="deltas on each other"):
-        store(chain(objects.MAX_CHAIN + 1).files()).get(name(objects.MAX_CHAIN + 2))
+        store(chain(objects.MAX_CHAIN + 1, by_name).files()).get(name(objects.MAX_CHAIN + 2))
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -215,9 +220,13 @@ def test_indexes_of_another_length(version: int, change: Callable[[bytes], bytes
 
 
 def test_an_index_with_a_larger_table_than_it_has_names() -> None:
-    pack = Pack().add(name(1), 3, BASE)
-    with pytest.raises(GitUnreadable, match="no index of a pack"):
-        store({**pack.files(), f"{GIT}/objects/pack/pack-1.idx": pack.index() + bytes(16)}).get(name(1))
+    for count in (1, 8):
+        pack = Pack()
+        for number in range(1, count + 1):
+            pack.add(name(number), 3, BASE)
+        assert store({**pack.files(), f"{GIT}/objects/pack/pack-1.idx": pack.index() + bytes(8 * count)}).get(name(1)) is not None
+        with pytest.raises(GitUnreadable, match="no index of a pack"):
+            store({**pack.files(), f"{GIT}/objects/pack/pack-1.idx": pack.index() + bytes(8 * count + 8)}).get(name(1))
 
 
 def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from realcli.benchmark.models import Edit, Probe
 from realcli.checks import CheckError, Context, run_hard
 from realcli.checks.bindings import bindings_of, substitute
 from realcli.checks.order import relation
-from realcli.ledger.events import AgentMessage
-from tests.support.checking import decided, ran, typed
+from realcli.ledger.events import AgentMessage, Data
+from tests.support.checking import decided, ran, snapshot, typed, wrote
 from tests.support.ledgers import Ledger
 
 PATTERN = {"event": "file_read", "where": {"path": "/a"}}
@@ -73,6 +73,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
         {"op": "order", "first": {"event": "file_read", "where": {"path": "/a", "min_words": "3"}}, "then": THEN},
         "`where.min_words` says nothing of file_read",
     ),
+    ({"op": "order_last", "after": "file_write"}, "argument `after` is 'file_write'; expected an event pattern"),
+    ({"op": "order_last", "after": {"event": "file_write", "first": 1}}, "argument `after` is"),
     ({"op": "all_of", "of": [{"op": "yielded"}, "yielded"]}, "expected a list of hard checks"),
     ({"op": "all_of", "of": {"op": "yielded"}}, "expected a list of hard checks"),
     ({"op": "text_in_file", "snapshot": "final", "path": "/a", "all": ["x", 3]}, "argument `all` is"),
@@ -121,3 +123,40 @@ def test_conjunction(parts: tuple[tuple[dict[str, Any], str], ...]) -> None:
     results = [result for _, result in parts]
     assert got.result == next(one for one in ("fail", "undecided", "pass") if one in results), got
     assert got.op == "all_of"
+
+
+def test_what_may_match_counts_on_its_side_of_the_limit() -> None:
+    hard = {"op": "count_le", "event": "command", "where": {"cmd": "^eval x"}, "n": 0, "until": "yield"}
+    maybe = ran("sh", "-c", "eval x")
+    assert decided(hard, Ledger().starts().request().emit(maybe).request().yields().ends().trajectory).result == "undecided"
+    after = Ledger().starts().request().yields().says("go on").request().emit(maybe).ends()
+    assert decided(hard, after.trajectory).result == "pass"
+
+
+LIMIT = {"op": "path_exists", "path": "/b/*", "created_before": {"event": "command", "where": {"cmd": "^(rm|eval)"}}}
+MADE: list[tuple[str, list[Data], str]] = [
+    ("before", [wrote("/b/1", 0, 1, created=True), ran("rm", "x")], "pass"),
+    ("after", [ran("rm", "x"), wrote("/b/1", 3, 4, created=True)], "fail"),
+    ("after, twice", [ran("rm", "x"), wrote("/b/1", 3, 4, created=True), wrote("/b/2", 3, 4, created=True)], "fail"),
+    ("one after, one at any time", [ran("rm", "x"), wrote("/b/1", 0, 4, created=True), wrote("/b/2", 3, 4, created=True)],
+     "undecided"),
+    ("only changed", [ran("rm", "x"), wrote("/b/1", 3, 4)], "undecided"),
+    ("nothing it had to precede", [ran("ls"), wrote("/b/1", 3, 4, created=True)], "pass"),
+    ("what may be what it had to precede", [ran("sh", "-c", "eval x"), wrote("/b/1", 3, 4, created=True)], "undecided"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "events", "result"), MADE, ids=[row[0] for row in MADE])
+def test_a_copy_made_in_time(told: str, events: list[Data], result: str) -> None:
+    ledger = Ledger().starts().request().request()
+    for event in events:
+        ledger.emit(event).request()
+    ledger.emit(snapshot("final"))
+    got = decided(LIMIT, ledger.ends().trajectory, {ledger.last - 2: {"/b/1": b"", "/b/2": b""}})
+    assert got.result == result, got
+
+
+def test_no_final_claim_is_no_claim_after_a_failure() -> None:
+    hard = {"op": "no_unqualified_claim_after_failure", "check": "^make"}
+    got = decided(hard, Ledger().starts().request().emit(ran("make")).ends("Deadline").trajectory)
+    assert (got.result, got.why) == ("undecided", "the agent came to no final claim")
