@@ -17,6 +17,7 @@ from realcli_operator.loop import Done
 from realcli_operator.observe import Observer, TrialSeen
 from realcli_operator.pods.jobs import plan_config_map, sweep_job, trial_manifest
 from realcli_operator.pods.parts import BuildError, SweepContext
+from realcli_operator.pods.placing import avoiding
 from realcli_operator.pods.trial import trial_pod
 from realcli_operator.reconcile.facts import SweepFacts, UnreadableObject
 from realcli_operator.reconcile.outcome import refused
@@ -70,7 +71,7 @@ class TrialReconciler:
             context = _context(self._observer, observed.sweep, facts.sweep, facts.plan.platform, facts.plan)
             try:
                 manifest = trial_pod(context, facts.spec, facts.trial.name, facts.trial.uid, plan.create)
-                await self._executor.create_pod(manifest)
+                await self._executor.create_pod(avoiding(manifest, self._observer.memory(observed.sweep.uid).avoid))
             except (Refused, BuildError) as error:
                 # What is sealed is not lost to a refusal, and nothing is lost to one that is meant for the operator.
                 waits = plan.create.verify > 0 or (isinstance(error, Refused) and error.ours)
@@ -123,7 +124,7 @@ class SweepReconciler:
             # The events of the step come with the step that goes through.
             events = () if isinstance(error, StillDeleting) else newly_unready(observed.status, status)
             status = status if status != observed.status else None
-        memory.grants, memory.broken = plan.grants, plan.broken
+        memory.grants, memory.broken, memory.avoid = plan.grants, plan.broken, plan.avoid
         for name in plan.wake:
             self._queue.add(trial_key(key.namespace, name))
         if observed.plan is not None and not memory.woken:

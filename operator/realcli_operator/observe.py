@@ -49,6 +49,8 @@ class Memory:
     grants: frozenset[str] = frozenset()
     broken: frozenset[str] | None = None
     """Trials that the breaker holds; None before the first step of the sweep."""
+    avoid: frozenset[str] = frozenset()
+    """Nodes that new pods should not go to."""
     last_write: datetime | None = None
     looked: bool = False
     """Whether the plan's ConfigMap was looked for."""

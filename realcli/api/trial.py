@@ -56,6 +56,13 @@ class TrialStatus(Frozen):
     attempt: int = Field(default=0, ge=0, description="Attempt this status is about, from 1; 0 before the first.")
     invalid_attempts: int = Field(default=0, ge=0, description="Attempts that ended invalid.")
     last_invalid_reason: str | None = Field(default=None, max_length=64, description="Why the last invalid attempt ended.")
+    last_invalid_at: str | None = Field(
+        default=None, description="When the last invalid attempt ended.", json_schema_extra={"format": "date-time"}
+    )
+    last_invalid_began: str | None = Field(
+        default=None, description="When it began; absent: it never ran.", json_schema_extra={"format": "date-time"}
+    )
+    last_invalid_node: str | None = Field(default=None, max_length=253, description="Its node.")
     verify_attempt: int = Field(default=0, ge=0, description="Verify pod of this attempt, from 1; 0 before the first.")
     verify_faults: int = Field(default=0, ge=0, description="Verify pods of this attempt that ended without a verdict.")
     retry_after: str | None = Field(

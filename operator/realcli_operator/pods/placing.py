@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from realcli.api.pods import Pods
@@ -11,6 +12,7 @@ from realcli_operator.kube.names import LABEL_SWEEP
 Manifest = dict[str, Any]
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+MAX_AVOIDED: Final = 50
 DO_NOT_DISRUPT: Final = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     "karpenter.sh/do-not-disrupt": "true",
@@ -47,3 +49,14 @@ def trial_marks(spec: SweepSpec, labels: Manifest, *, disruptable: bool) -> Mani
     queue = {QUEUE_LABEL: spec.queue_name} if spec.queue_name else {}
     annotations = spec.pods.annotations | ({} if disruptable else DO_NOT_DISRUPT)
     return {"labels": {**spec.pods.labels, **queue, **labels}} | ({"annotations": annotations} if annotations else {})
+
+
+def avoiding(manifest: Manifest, nodes: Collection[str]) -> Manifest:
+    """The pod, kept away from nodes on which attempts break as long as there are others. Not part of the digest: which nodes
+    those are changes while the pod is the same. A preference, so that a cluster of one broken node still tries."""
+    if not nodes:
+        return manifest
+    fields = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in sorted(nodes)[:MAX_AVOIDED]]
+    preferred = [{"weight": 100, "preference": {"matchFields": fields}}]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    return manifest | {"spec": manifest["spec"] | {"affinity": affinity}}

@@ -35,9 +35,13 @@ class Open:
     def describe(self, interval: float) -> str:
         """For people: where, why, what is done about it."""
         said = self.last.row.view.status.get("message") or ""
+        quoted = f" ({str(said)[:200]})" if said else ""
+        done = f"none starts there but one every {interval:.0f} s"
+        if self.lane.scope is Scope.NODE:
+            done = "pods go elsewhere where they can"
         return (
-            f"{self.lane}: {self.failing} of the last {self.ends} attempts ended {self.reason}, the last of them that of trial "
-            f"{self.last.row.name}{f' ({str(said)[:200]})' if said else ''}; none starts there but one every {interval:.0f} s"
+            f"{self.lane}: {self.failing} of the last {self.ends} attempts ended {self.reason}, "
+            f"the last of them that of trial {self.last.row.name}{quoted}; {done}"
         )
 
 
@@ -91,18 +95,18 @@ class _Lanes:
     def _judge(self, scopes: tuple[Scope, ...], found: dict[Lane, Open]) -> None:
         explained = frozenset(found)
 
-        def lanes(row: Row) -> list[Lane]:
-            return [lane for lane in lanes_of(row, self.models) if lane.scope in scopes]
+        def lanes(end: End) -> list[Lane]:
+            return [lane for lane in end.lanes(self.models) if lane.scope in scopes]
 
-        failing = [e for e in self.ends if e.failing and explained.isdisjoint(lanes_of(e.row, self.models))]
-        counts = Counter(lane for end in failing for lane in lanes(end.row))
+        failing = [end for end in self.ends if end.failing and explained.isdisjoint(end.lanes(self.models))]
+        counts = Counter(lane for end in failing for lane in lanes(end))
         suspects = {lane for lane, number in counts.items() if number >= self.policy.breaker_ends}
         if not suspects:
             return
         windows: dict[Lane, list[End]] = defaultdict(list)
         known = {end.row.ordinal for end in failing}
         for end in self.ends:
-            for lane in lanes(end.row) if end.valid or end.row.ordinal in known else ():
+            for lane in lanes(end) if end.valid or end.row.ordinal in known else ():
                 if lane in suspects and len(windows[lane]) < self.policy.breaker_window:
                     windows[lane].append(end)
         for lane in sorted(suspects):
@@ -179,7 +183,6 @@ class _Lanes:
 
 def _span(end: End) -> float | None:
     """Seconds that the attempt took: 0 for one that was refused, None where it is unknown (it waited for a node)."""
-    begun = end.row.begun
-    if begun is None:
+    if end.began is None:
         return None if end.reason == "SetupTimeout" else 0.0
-    return max(0.0, (parsed(end.time) - parsed(begun)).total_seconds())
+    return max(0.0, (parsed(end.time) - parsed(end.began)).total_seconds())

@@ -72,7 +72,7 @@ class JobIntent:
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
     """One step of a sweep. ``grants``: trials that may start their pod; ``broken``: trials that the breaker keeps from it;
-    ``wake``: trials to look at now."""
+    ``avoid``: nodes that pods should not go to; ``wake``: trials to look at now."""
 
     delete_jobs: tuple[Removal, ...] = ()
     create_jobs: tuple[JobIntent, ...] = ()
@@ -80,6 +80,7 @@ class SweepPlan:
     create_trials: tuple[int, ...] = ()
     grants: frozenset[str] = frozenset()
     broken: frozenset[str] = frozenset()
+    avoid: frozenset[str] = frozenset()
     wake: tuple[str, ...] = ()
     status: SweepStatus | None = None
     requeue_after: float | None = None

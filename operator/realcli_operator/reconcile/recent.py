@@ -81,6 +81,12 @@ class Row:
         return _number(self.view.status.get("invalidAttempts"))
 
     @property
+    def node(self) -> str | None:
+        """The node of its newest attempt, once that is known."""
+        node = self.view.status.get("node")
+        return node if isinstance(node, str) else None
+
+    @property
     def throttled(self) -> Decimal | None:
         """Share of the requests of its last attempt that were answered 429; None: unknown."""
         try:
@@ -121,7 +127,7 @@ class Row:
 
 
 class End(NamedTuple):
-    """How the last attempt of a trial ended."""
+    """How an attempt of a trial ended; the last that did, also where the trial has begun another since."""
 
     time: str
     row: Row
@@ -129,13 +135,20 @@ class End(NamedTuple):
     valid: bool
     failing: bool
     """By the infrastructure: what the agent cannot cause, and neither we nor the cluster asked for."""
+    began: str | None
+    node: str | None
+
+    def lanes(self, models: Mapping[str, str]) -> tuple[Lane, ...]:
+        """Those it speaks of."""
+        found = (*admission_lanes(self.row, models), Lane(Scope.TASK, self.row.task))
+        return (*found, Lane(Scope.NODE, self.node)) if self.node else found
 
 
 def lanes_of(row: Row, models: Mapping[str, str]) -> tuple[Lane, ...]:
-    """The lanes of a trial; that of its last node too."""
+    """The lanes of a trial and its newest attempt."""
     lanes = (*admission_lanes(row, models), Lane(Scope.TASK, row.task))
-    node = row.view.status.get("node")
-    return (*lanes, Lane(Scope.NODE, str(node))) if node else lanes
+    node = row.node
+    return (*lanes, Lane(Scope.NODE, node)) if node else lanes
 
 
 def admission_lanes(row: Row, models: Mapping[str, str]) -> tuple[Lane, Lane]:
@@ -150,24 +163,30 @@ def models_of(plan: FrozenPlan) -> dict[str, str]:
 
 
 def ends_of(rows: Iterable[Row]) -> list[End]:
-    """The last end of every trial that has one, newest first. A trial between attempts has one; one that runs again has none."""
+    """The last end of every trial that has one, newest first."""
     found = [end for row in rows if (end := _end(row)) is not None]
     return sorted(found, key=lambda end: (end.time, end.row.ordinal), reverse=True)
 
 
 def _end(row: Row) -> End | None:
-    time = row.ended
+    status = row.view.status
+    known = time_of(status.get("lastInvalidAt"))
     if row.phase.terminal:
-        reason = row.reason
-    elif row.phase not in ACTIVE and row.attempt and row.running.get("status") == "False":
-        reason = str(row.running.get("reason"))
-    else:
-        return None
+        return _of(row, row.ended, row.reason, row.begun, row.node)
+    if known is not None:
+        began = time_of(status.get("lastInvalidBegan"))
+        return _of(row, known, str(status.get("lastInvalidReason")), began, status.get("lastInvalidNode"))
+    if row.phase not in ACTIVE and row.attempt and row.running.get("status") == "False":  # by an operator that kept no time
+        return _of(row, row.ended, str(row.running.get("reason")), row.begun, row.node)
+    return None
+
+
+def _of(row: Row, time: str | None, reason: str, began: str | None, node: Any) -> End | None:
     known = BY_REASON.get(reason)
     if time is None or known is None or known.effect is Effect.HELD or reason in NOT_THE_LANE:
         return None
     valid = is_valid(reason)
-    return End(time, row, reason, valid, not valid)
+    return End(time, row, reason, valid, not valid, began, str(node) if node else None)
 
 
 def _number(value: Any) -> int:

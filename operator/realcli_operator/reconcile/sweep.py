@@ -45,6 +45,7 @@ class _Draft:
     create_trials: tuple[int, ...] = ()
     grants: frozenset[str] = frozenset()
     broken: frozenset[str] = frozenset()
+    avoid: frozenset[str] = frozenset()
     wake: tuple[str, ...] = ()
     delays: list[float | None] = field(default_factory=list)
     events: list[Note] = field(default_factory=list)
@@ -234,7 +235,7 @@ class _Step:
         held = self.suspended or self.cancelled or self.spent
         bounds = Bounds(spec.parallelism, {**asked_caps(plan, spec), **throttled}, breaker, held=held)
         admission = admit(plan, rows, self.facts.granted, bounds, self.now, self.policy)
-        self.draft.grants, self.draft.broken = admission.grants, admission.broken
+        self.draft.grants, self.draft.broken, self.draft.avoid = admission.grants, admission.broken, breaker.nodes
         self.draft.delays += [admission.next_due, breaker.again]
         self._degraded(breaker)
         resolved = Resolved(parallelism=spec.parallelism, concurrency=shown(throttled))
@@ -409,6 +410,7 @@ class _Step:
             create_trials=draft.create_trials,
             grants=draft.grants,
             broken=draft.broken,
+            avoid=draft.avoid,
             wake=draft.wake,
             status=status,
             requeue_after=earliest(*draft.delays),

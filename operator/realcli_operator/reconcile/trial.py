@@ -366,7 +366,8 @@ class _Step:
         invalid = status.invalid_attempts + (effect is not Effect.HELD)
         status = status.model_copy(update={"work_end": reason, "invalid_attempts": invalid})
         if effect is not Effect.HELD:
-            status = status.model_copy(update={"last_invalid_reason": reason})
+            last = {"reason": reason, "at": rfc3339(self.now), "began": status.started_at, "node": status.node}
+            status = status.model_copy(update={f"last_invalid_{name}": value for name, value in last.items()})
         allowed = self.facts.sweep.retry.infrastructure
         if effect is Effect.FINAL or (effect is Effect.RETRY and invalid > allowed):
             text = message if effect is Effect.FINAL else f"{message} (attempt {invalid} of {allowed + 1}, the last)"

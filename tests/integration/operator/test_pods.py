@@ -24,7 +24,12 @@ async def baseline(admin: Any) -> AsyncIterator[str]:
     name = "baseline"
     labels = {"pod-security.kubernetes.io/enforce": "baseline"}
     await admin.send("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+    priority, runtime = "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/node.k8s.io/v1/runtimeclasses"
+    await admin.send("POST", priority, {"metadata": {"name": "batch-low"}, "value": 1})
+    await admin.send("POST", runtime, {"metadata": {"name": "gvisor"}, "handler": "runsc"})
     yield name
+    await admin.send("DELETE", f"{priority}/batch-low")
+    await admin.send("DELETE", f"{runtime}/gvisor")
     await admin.send("DELETE", f"/api/v1/namespaces/{name}")
 
 
@@ -37,7 +42,7 @@ def pod_of(document: dict[str, Any]) -> dict[str, Any]:
 async def test_every_pod_passes_baseline_and_strict_validation(admin: Any, baseline: str) -> None:
     documents = [yaml.safe_load(file.read_text()) for file in sorted(GOLDEN.glob("*.yaml"))]
     workloads = [document for document in documents if document["kind"] in {"Pod", "Job"}]
-    assert len(workloads) == 9
+    assert len(workloads) == 12
     for document in workloads:
         made = await admin.send("POST", f"/api/v1/namespaces/{baseline}/pods{DRY}", pod_of(document))
         assert made["spec"]["containers"], document["metadata"]["name"]

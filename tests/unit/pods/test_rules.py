@@ -17,6 +17,7 @@ from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST
 from realcli_operator.pods.budget import verify_deadline, verify_seconds, work_deadline
 from realcli_operator.pods.labels import label_value
 from realcli_operator.pods.parts import BuildError
+from realcli_operator.pods.placing import avoiding
 from realcli_operator.pods.prepare import COPY_TREE, PREPARE
 from realcli_operator.pods.probe import image_volumes_survived, probe_pod, user_namespaces_survived
 from realcli_operator.reconcile.plans import PodIntent, Task
@@ -307,3 +308,15 @@ def test_a_job_is_placed_too_but_neither_queued_nor_sandboxed(make: Any) -> None
     assert not {"runtimeClassName", "topologySpreadConstraints"} & template["spec"].keys()
     assert template["metadata"]["annotations"] == {"cost-centre": "42"}
     assert "kueue.x-k8s.io/queue-name" not in job["metadata"]["labels"] | template["metadata"]["labels"]
+
+
+def test_a_pod_goes_elsewhere_than_where_attempts_break_and_stays_the_same_pod(make: Any) -> None:
+    plain = make.work()
+    kept = avoiding(plain, {"n2", "n1"})
+    (preferred,) = kept["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert [(field["operator"], field["values"]) for field in preferred["preference"]["matchFields"]] == [
+        ("NotIn", ["n1"]),
+        ("NotIn", ["n2"]),
+    ]
+    assert kept["metadata"] == plain["metadata"], "the digest too: a second creator finds its own pod"
+    assert avoiding(plain, ()) == plain

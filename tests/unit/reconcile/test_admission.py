@@ -290,6 +290,15 @@ class TestBreaker:
         two.works(two.ordinals("one.x")[-1], since=50)
         assert list(two.breaker(later=4000).open) == [lane(Scope.CONFIGURATION, "one.x")]
 
+    def test_an_end_counts_on_when_its_trial_has_begun_again(self, two: World) -> None:
+        for index, ordinal in enumerate(two.ordinals("one.x")[:4]):
+            last = {"reason": "SessionLost", "at": two.a.at(100 - index), "began": two.a.at(900), "node": "n1"}
+            two.works(ordinal, since=5, **{f"last_invalid_{name}": value for name, value in last.items()})
+        found = two.breaker().open[lane(Scope.CONFIGURATION, "one.x")]
+        assert (found.reason, found.last.node) == ("SessionLost", "n1")
+        assert two.breaker(later=1590).open != {}, "they began after those failures, which took 800 s"
+        assert two.breaker(later=1605).open == {}
+
     def test_what_it_says(self, two: World) -> None:
         fail(two, "one.x", "ProviderUnavailable", 3, message="401 invalid x-api-key")
         text = two.breaker().open[lane(Scope.CONFIGURATION, "one.x")].describe(300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from realcli.api.plan import Plan
@@ -42,6 +43,10 @@ class Hand:
         raise AssertionError("nothing waits here")
 
 
+def _with_spec(spec: dict[str, Any], raw: dict[str, Any]) -> None:
+    raw["spec"].update(spec)
+
+
 @dataclass
 class Hours:
     """A planned sweep. Work ends as `ends` says, verify pods pass after half a minute, judge Jobs never run."""
@@ -50,6 +55,7 @@ class Hours:
     plan: Plan
     ends: Ends
     spec: dict[str, Any] = field(default_factory=dict)
+    node: Callable[[str], str] = lambda pod: "n1"
     began: dict[str, list[float]] = field(default_factory=dict)
     """Configuration → when its work pods began, in seconds of the sweep."""
 
@@ -130,6 +136,8 @@ class Hours:
             names = ("verifier" if pod.labels[LABEL_ROLE] == "verify" else "agent", "session")
             statuses = [{"name": name, "state": state} for name in names]
             status = {"phase": "Succeeded" if over else "Running", "startTime": since, "containerStatuses": statuses}
+            spec = {"nodeName": self.node(pod.name)}
+            self.cluster.update(Kind.POD, "one", pod.name, partial(_with_spec, spec))
             self.store.put(pod_view(self.cluster.set_status(Kind.POD, "one", pod.name, status)))
 
     def _end(self, pod: PodView, born: datetime) -> tuple[float, str] | None:
@@ -278,3 +286,22 @@ async def test_a_cancelled_sweep_ends_what_runs_and_reports_what_is_complete(a: 
     complete = [group for group in range(plan.groups) if sealed.issuperset(plan.ordinals_of_group(group))]
     assert complete
     assert sorted(jobs) == [f"first-j{group:04d}" for group in complete], "groups with a cancelled repeat are not judged"
+
+
+async def test_pods_keep_away_from_a_node_that_breaks_them(a: Any) -> None:
+    names = ("a.w", "b.x", "c.y", "d.z")
+    plan = a.wide(*names, tasks=4, repeats=1, modes=("EXEC",))
+    unlucky = {f"first-{index * 4 + index:05d}-a1" for index in range(4)}  # another task of each configuration
+
+    def ends(_: str, pod: PodView) -> tuple[float, str] | None:
+        return (20, a.work_invalid("NodePressure", "evicted")) if pod.name in unlucky else None
+
+    hours = Hours(a, plan, ends, {"parallelism": 20}, node=lambda pod: "n1" if pod in unlucky else "n2")
+    await hours.run(120)
+    degraded = next(c for c in hours.status["conditions"] if c["type"] == "Degraded")
+    assert degraded["message"].startswith("node n1: 4 of the last 4 attempts ended NodePressure")
+    later = [pod for pod in hours.cluster.objects(Kind.POD) if pod["metadata"]["name"].endswith("-a2")]
+    assert len(later) == 4
+    for pod in later:
+        (preferred,) = pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        assert preferred["preference"]["matchFields"][0]["values"] == ["n1"]
