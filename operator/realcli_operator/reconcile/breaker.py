@@ -103,6 +103,7 @@ class _Lanes:
         suspects = {lane for lane, number in counts.items() if number >= self.policy.breaker_ends}
         if not suspects:
             return
+        self._of_suspects(suspects)
         windows: dict[Lane, list[End]] = defaultdict(list)
         known = {end.row.ordinal for end in failing}
         for end in self.ends:
@@ -114,8 +115,19 @@ class _Lanes:
             if opened is not None:
                 found[lane] = opened
 
+    def _of_suspects(self, suspects: set[Lane]) -> None:
+        """Who works in the suspected lanes, and when the newest attempt began that went well there."""
+        self.well: dict[Lane, str] = {}
+        self.working: dict[Lane, list[Row]] = defaultdict(list)
+        for row in self.healthy:
+            for lane in suspects.intersection(lanes_of(row, self.models)):
+                self.well[lane] = max(row.begun or "", self.well.get(lane, ""))
+        for row in self.active:
+            for lane in suspects.intersection(lanes_of(row, self.models)):
+                self.working[lane].append(row)
+
     def _opened(self, lane: Lane, window: Sequence[End]) -> Open | None:
-        since = max((row.begun or "" for row in self.healthy if lane in lanes_of(row, self.models)), default="")
+        since = self.well.get(lane, "")
         window = [end for end in window if not end.failing or end.time > since]
         reasons = Counter(end.reason for end in window if end.failing)
         if not reasons:
@@ -127,7 +139,7 @@ class _Lanes:
         last = same[0]
         if self._outlived(lane, same):
             return None
-        starts = (begun for row in self._active_in(lane) if (begun := row.begun) is not None)
+        starts = (begun for row in self.working[lane] if (begun := row.begun) is not None)
         probe_at = parsed(max((last.time, *starts))) + timedelta(seconds=self.policy.probe_interval)
         self._later((probe_at - self.now).total_seconds())
         return Open(lane, reason, number, len(window), last, probe_at)
@@ -152,7 +164,7 @@ class _Lanes:
         if None in spans:
             return False
         needed = max(self.policy.proving, 2 * max(span for span in spans if span is not None))
-        for row in self._active_in(lane):
+        for row in self.working[lane]:
             begun = row.begun
             if begun is None or begun <= failing[0].time or row.running.get("status") != "True":
                 continue
@@ -161,9 +173,6 @@ class _Lanes:
                 return True
             self._later(left)
         return False
-
-    def _active_in(self, lane: Lane) -> list[Row]:
-        return [row for row in self.active if lane in lanes_of(row, self.models)]
 
     def _prove(self) -> None:
         """A configuration with an attempt that works for some minutes is taken to work."""

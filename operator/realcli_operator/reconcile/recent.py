@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from realcli.api.outcomes import BY_REASON, Effect, Phase, is_valid
@@ -140,21 +141,32 @@ class End(NamedTuple):
 
     def lanes(self, models: Mapping[str, str]) -> tuple[Lane, ...]:
         """Those it speaks of."""
-        found = (*admission_lanes(self.row, models), Lane(Scope.TASK, self.row.task))
-        return (*found, Lane(Scope.NODE, self.node)) if self.node else found
+        found = (*admission_lanes(self.row, models), _lane(Scope.TASK, self.row.task))
+        return (*found, _lane(Scope.NODE, self.node)) if self.node else found
 
 
 def lanes_of(row: Row, models: Mapping[str, str]) -> tuple[Lane, ...]:
     """The lanes of a trial and its newest attempt."""
-    lanes = (*admission_lanes(row, models), Lane(Scope.TASK, row.task))
+    lanes = (*admission_lanes(row, models), _lane(Scope.TASK, row.task))
     node = row.node
-    return (*lanes, Lane(Scope.NODE, node)) if node else lanes
+    return (*lanes, _lane(Scope.NODE, node)) if node else lanes
 
 
 def admission_lanes(row: Row, models: Mapping[str, str]) -> tuple[Lane, Lane]:
     """The lanes whose concurrency is limited."""
     configuration = row.configuration
-    return Lane(Scope.CONFIGURATION, configuration), Lane(Scope.MODEL, models.get(configuration, ""))
+    return _pair(configuration, models.get(configuration, ""))
+
+
+@lru_cache(maxsize=8192)
+def _pair(configuration: str, model: str) -> tuple[Lane, Lane]:
+    """Made once: a step asks for those of thousands of trials."""
+    return Lane(Scope.CONFIGURATION, configuration), Lane(Scope.MODEL, model)
+
+
+@lru_cache(maxsize=8192)
+def _lane(scope: Scope, name: str) -> Lane:
+    return Lane(scope, name)
 
 
 def models_of(plan: FrozenPlan) -> dict[str, str]:

@@ -62,6 +62,7 @@ class _Step:
         self.status = facts.status
         self.draft = _Draft(grants=facts.granted)
         self.blocked: tuple[str, str] | None = None  # why a judge or report pod does not start
+        self.rows = rows_of(facts.trials)
         self.spent = False  # the budget
         self.cancelled = facts.spec.cancel
         self.suspended = facts.spec.suspend and not self.cancelled
@@ -141,7 +142,7 @@ class _Step:
         if not is_true(self.status.conditions, "Planned"):
             self.draft.events.append(Note("Normal", "Planned", f"{plan.size} trials in {plan.groups} groups"))
         self._show_plan(plan)
-        self._counted(plan, rows_of(self.facts.trials), self.status.counts.groups_judged)
+        self._counted(plan, self.rows, self.status.counts.groups_judged)
 
     def _show_plan(self, plan: FrozenPlan) -> None:
         text = f"{plan.size} trials in {plan.groups} groups"
@@ -196,13 +197,13 @@ class _Step:
     def _intent(self, task: Task, attempt: int, group: int) -> JobIntent:
         given = None
         if task is Task.JUDGE and self.facts.plan is not None:
-            given = group_input(self.facts.plan, rows_of(self.facts.trials), group)
+            given = group_input(self.facts.plan, self.rows, group)
         return JobIntent(task, attempt, group, given)
 
     # -- running
 
     def _running(self, plan: FrozenPlan) -> None:
-        rows = rows_of(self.facts.trials)
+        rows = self.rows
         admission = self._admission(plan, rows)
         self.draft.wake = tuple(dict.fromkeys((*admission.new, *self._mismatched(rows, admission))))
         if self.cancelled:
