@@ -97,13 +97,14 @@ def calibrate(
 
 def _ask(asked: Asked, cases: list[Case]) -> Gate:
     from realcli_judge.backends.recordings import ReplayMiss
+    from realcli_judge.inputs import Refused
 
     try:
         records = judged(cases, asked.settings, asked.backend, asked.purse, asked.pool)
     except ReplayMiss as error:
         typer.echo(f"realcli: {error}", err=True)
         raise typer.Exit(MISSED) from error
-    except (BackendRefused, BackendUnavailable) as error:
+    except (BackendRefused, BackendUnavailable, Refused) as error:
         raise UserError(str(error)) from error
     return gate_of(cases, records, asked.identity, emulated=asked.emulated, models=asked.models)
 
@@ -162,7 +163,7 @@ def _model(
 ) -> Asked:  # fmt: skip
     from realcli_judge.asking import in_threads
     from realcli_judge.backends.recordings import RecordBackend, ReplayBackend
-    from realcli_judge.backends.stored import StoredBackend
+    from realcli_judge.backends.stored import OneModelBackend, StoredBackend
 
     settings, found = Settings.of(spec), None if spec.model is None else spec.model.endpoint
     if settings is None or spec.model is None or found is None:
@@ -183,6 +184,8 @@ def _model(
         store, prefix = kept
         place = calibration(prefix, digest8(identity.content_digest())).rsplit("/", 1)[0]
         backend = StoredBackend(store, lambda name: join(place, "exchanges", f"{name}.json"), backend, prices)
+    else:
+        backend = OneModelBackend(backend)
     try:
         purse = Purse.of(spec.budget, 1, prices)
     except ValueError as error:

@@ -31,7 +31,7 @@ class StoredBackend:
         model: str | None = None,
     ) -> None:
         self._store, self._key_of, self._inner, self._prices = store, key_of, inner, prices
-        self._model, self._lock = model, Lock()
+        self._one = OneModel(model)
 
     def complete(self, request: JudgeRequest) -> JudgeReply:
         """See `realcli.judging.port.Backend`. `Refused` for an exchange that is none, of another request, or by another model."""
@@ -40,7 +40,7 @@ class StoredBackend:
         if found is not None:
             return found
         reply = self._inner.complete(request)
-        self._same(reply, "the endpoint's answer")
+        self._one.check(reply, "the endpoint's answer")
         data = exchange_of(request, reply, self._prices).canonical()
         try:
             self._store.put_once(key, data)
@@ -62,10 +62,18 @@ class StoredBackend:
             raise Refused("EvidenceChanged", f"{key} is no exchange with a judge of this version: {error}") from error
         if exchange.key != request.key or exchange.request != request:
             raise Refused("EvidenceSwapped", f"{key} holds the exchange of another request ({exchange.key})")
-        self._same(exchange.reply, key)
+        self._one.check(exchange.reply, key)
         return exchange.reply
 
-    def _same(self, reply: JudgeReply, what: str) -> None:
+
+class OneModel:
+    """The model id that has to answer; None: nobody knows it, and the first that answers stays the one. For several threads."""
+
+    def __init__(self, model: str | None = None) -> None:
+        self._model, self._lock = model, Lock()
+
+    def check(self, reply: JudgeReply, what: str) -> None:
+        """`Refused` for a reply by another one."""
         with self._lock:
             expected = self._model = reply.model if self._model is None else self._model
         if reply.model != expected:
@@ -75,6 +83,19 @@ class StoredBackend:
                 f"{what} is by {found}, the answers before it by {before}: one score cannot be by two judges; name a model id in "
                 "spec.judge.model that stays, and judge again by spec.from",
             )
+
+
+class OneModelBackend:
+    """`Backend` over another one whose answers nobody stores: still by one model."""
+
+    def __init__(self, inner: Backend) -> None:
+        self._inner, self._one = inner, OneModel()
+
+    def complete(self, request: JudgeRequest) -> JudgeReply:
+        """See `realcli.judging.port.Backend`. `Refused` for a reply by another model than the first."""
+        reply = self._inner.complete(request)
+        self._one.check(reply, "the endpoint's answer")
+        return reply
 
 
 def exchange_of(request: JudgeRequest, reply: JudgeReply, prices: Prices | None) -> Exchange:

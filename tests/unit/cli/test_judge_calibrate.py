@@ -9,6 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from realcli.judging.model import JudgeReply, JudgeRequest
 from realcli.judging.port import Backend
 from realcli.known.cases import known_cases
 from realcli.known.gate import Gate
@@ -93,6 +94,24 @@ def test_the_gate_of_a_model_is_kept_and_never_overwritten(tmp_path: Path, monke
     monkeypatch.setattr(judge_calibrate, "known_cases", lambda: ideal[:2])
     assert "another known-answer set" in refused(*MODEL, "--votes", "1", "--store", tmp_path)
     assert kept.read_bytes() == before
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_endpoint_that_changes_its_model_is_not_calibrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
+) -> None:
+    ideal = tuple(case for case in known_cases() if case.kind == "ideal")[:2]
+    monkeypatch.setattr(judge_calibrate, "known_cases", lambda: ideal)
+    inner, ids = emulated("oracle").over(ideal), iter(["claude-judge-1", *["claude-judge-2"] * 99])
+
+    class Moved:
+        def complete(self, request: JudgeRequest) -> JudgeReply:
+            return inner.complete(request).model_copy(update={"model": next(ids)})
+
+    monkeypatch.setattr(judge_calibrate, "_live", lambda *_: Moved())
+    words = (*MODEL, "--votes", "1", *(("--store", tmp_path) if stored else ()))
+    assert "by claude-judge-2, the answers before it by claude-judge-1" in refused(*words)
+    assert not list(tmp_path.glob("calibrations/*/gate.json"))
 
 
 @pytest.mark.usefixtures("live")

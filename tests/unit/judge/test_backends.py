@@ -19,7 +19,7 @@ from realcli_judge.backends import anthropic_sdk, openai_sdk
 from realcli_judge.backends.calling import ATTEMPTS, Trouble, arguments, as_object, call, redacted
 from realcli_judge.backends.opening import open_backend
 from realcli_judge.backends.recordings import RecordBackend, ReplayBackend, ReplayMiss
-from realcli_judge.backends.stored import StoredBackend
+from realcli_judge.backends.stored import OneModelBackend, StoredBackend
 from realcli_judge.inputs import Refused
 from tests.support.judged_runs import Told, in_turn, reply, use
 
@@ -273,6 +273,10 @@ def test_an_answer_by_another_model_neither_counts_nor_is_stored(tmp_path: Path)
             store.get(f"exchanges/{request(vote=2).key}.json")
     with pytest.raises(Refused, match=f"{request().key}.json is by judge-1, the answers before it by judge-9"):
         backend(in_turn(SAID), "judge-9").complete(request())  # stored by a Job that expected another
+    plain = OneModelBackend(in_turn(SAID, other))
+    assert plain.complete(request()) == SAID
+    with pytest.raises(Refused, match="is by judge-2, the answers before it by judge-1"):
+        plain.complete(request(vote=2))
     unnamed = SAID.model_copy(update={"model": ""})
     with pytest.raises(Refused, match="a model it does not name"):
         backend(in_turn(unnamed), "judge-1").complete(request(vote=4))
