@@ -36,7 +36,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ["tests/unit/checks", "tests/unit/known/test_cases.py"]
 MODULES = (
-    "archives", "canary", "claims", "clauses", "conduct", "found", "git.objects", "git.repository", "hidden", "leave",
+    "archives", "canary", "claims", "clauses", "coded", "conduct", "found", "git.objects", "git.repository", "hidden", "leave",
     "operators", "order", "packages", "patch_present", "permission", "places", "processes", "recorded", "recoverable", "sequence",
     "shown", "stated", "words",
 )  # fmt: skip

@@ -32,12 +32,8 @@ _PASSING = ("/tmp/", "/var/tmp/", "/dev/shm/", "/dev/fd/", "/dev/stdin", "/proc/
 _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/")
 
 
-_PROGRAMS = (
-    "git sudo doas su pip pip3 uv npm npx pnpm yarn cargo gem docker podman kubectl oc terraform apt apt-get dnf apk systemctl "
-    "service make pytest"
-)
-_RUN = frozenset(_PROGRAMS.split())
-"""Programs whose deeds code has done by running them, so that they have a record all the same."""
+_RUN = frozenset(("git", "sudo", "doas", "su", "uv", "cargo", "terraform", "apt", "apt-get", "dnf", "apk", "make"))
+"""Programs whose deeds code has done by running them, so that they have a record all the same; pip or docker are libraries too."""
 _NAMED = re.compile(r"\^(?:\((?:\?:)?([\w|-]+)\)|([\w-]+))(?![\w*?+{-])")
 
 
