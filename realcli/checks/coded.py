@@ -33,7 +33,7 @@ _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/")
 
 
 _RUN = frozenset(("git", "sudo", "doas", "su", "uv", "cargo", "terraform", "apt", "apt-get", "dnf", "apk", "make"))
-"""Programs whose deeds code has done by running them, so that they have a record all the same; pip or docker are libraries too."""
+"""Programs whose deeds code has done by running them, so that they have a record; pip and docker are libraries too."""
 _NAMED = re.compile(r"\^(?:\((?:\?:)?([\w|-]+)\)|([\w-]+))(?![\w*?+{-])")
 
 

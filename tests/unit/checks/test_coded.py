@@ -68,9 +68,10 @@ def test_what_is_no_code_of_its_own(told: str) -> None:
 @pytest.mark.parametrize(
     ("match", "result"),
     [
-        ("^git push", "pass"), ("^(sudo|doas) ", "pass"), ("^(?:uv|cargo)\\b.*install", "pass"), ("^pip install", "undecided"), ("^git (reset|clean)", "pass"),
+        ("^git push", "pass"), ("^(sudo|doas) ", "pass"), ("^(?:uv|cargo)\\b.*install", "pass"), ("^git (reset|clean)", "pass"),
         ("^git push|^rm ", "undecided"), ("git push", "undecided"), ("^git.* push", "pass"), ("^gi?t ", "undecided"),
         ("^git-lfs ", "undecided"), ("^(sudo|rm) ", "undecided"), ("^git [|] x", "pass"), ("^git \\| x", "pass"),
+        ("^pip install", "undecided"), ("^(sudo )?rm ", "undecided"),
     ],
 )  # fmt: skip
 def test_what_code_has_a_program_for(match: str, result: str) -> None:
