@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from tests.support.kind_cluster import LIMIT, ROOT, ask
+from tests.support.kind_runs import PROVIDER, endpoint, proxied
+
 pytestmark = pytest.mark.kind
 
-ROOT = Path(__file__).resolve().parents[3]
 AGENTS = ["claude-code", "codex", "terminus-2"]
 MODES = ["COLLAB", "EXEC"]
 RULES = "Before you change a file that somebody else may have edited, read it again: rc-own-rules."
@@ -31,30 +33,85 @@ open("/app/out.txt", "w").write(data)
 """
 
 
-@pytest.fixture(scope="module")
-def started(make_runs, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    runs = make_runs()
-    suite = tmp_path_factory.mktemp("suite") / "settings"
+# Of the judge's requests the plan Job's own question and three more are answered; what comes then waits for the test.
+ANSWERED = 4
+
+
+def start(cluster: Any) -> Any:
+    runs = cluster.runs
+    judge = proxied("judge", cluster.images["provider"], PROVIDER, 8080, ["POST", "^/v1/chat/completions$", str(ANSWERED)])
+    runs.kube.apply(*judge)
+    suite = cluster.folder("suite") / "settings"
     (suite / "tasks").mkdir(parents=True)
     (suite / "benchmark.toml").write_text('name = "settings"\nversion = "1.0.0"\ndescription = "one task of the starter suite"\n')
     shutil.copytree(ROOT / "benchmark/starter/tasks/site-settings", suite / "tasks/site-settings")
     limits = {"turns": 60, "exec": {"deadline": "10m"}, "collab": {"deadline": "10m"}, "trialBudget": {"usd": "5"}}
-    runs.start_suite("agents", suite, agents=[{"name": agent} for agent in AGENTS], limits=limits)
     files = {"configMapRef": {"name": "ours", "items": [{"key": "rules", "path": "CLAUDE.md", "root": "Work"}]}}
     ours = {"name": "ours", "program": "claude-code", "permissions": "Ask", "files": files}
     runs.kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ours"}, "data": {"rules": RULES}})
     runs.start_suite("own-setup", suite, agents=[ours], modes=["EXEC"])
     runs.start("hosts", ["python3 - <<'PY'\n" + FETCH + "PY"], hosts={"files.example.com": "from outside\n"})
-    yield runs
-    runs.kube.run("delete", "namespace", runs.kube.namespace, "--wait=false")
+    runs.kube.run("rollout", "status", "deployment/judge", "--timeout=120s")
+    asked = {"model": "judge-1", "endpoints": {"chat": endpoint(runs.address("judge", 8080) + "/v1")}}
+    agents = [{"name": agent} for agent in AGENTS]
+    runs.start_suite("agents", suite, agents=agents, limits=limits, judge={"model": asked, "votes": 1})
+    return runs
+
+
+class Judged(NamedTuple):
+    """The judging of `agents`, whose Jobs were killed while they waited for answers."""
+
+    sweep: dict[str, Any]
+    killed: list[str]  # pods
+    before: dict[str, bytes]  # exchanges that were stored then
+    passed: list[str]  # digests of the requests that the provider answered, the plan Job's own first
 
 
 @pytest.fixture(scope="module")
-def trials(started) -> dict[tuple[str, str], dict[str, Any]]:
-    sweep = started.kube.sweep_ended("agents", 420)
-    assert sweep["status"]["state"] == "Complete", started.kube.state()
+def judged(started) -> Judged:
+    kube = started.kube
+
+    def stored() -> dict[str, bytes]:
+        folder = started.below(kube.get("sweep", "agents"))
+        return {name: folder.read(name) for name in folder.names() if re.match("judgements/.*/exchanges/", name)}
+
+    with started.forward(kube, "service/judge", 8080) as proxy:
+        kube.until("a judge Job to wait for an answer", LIMIT, lambda: ask(f"{proxy}/_seen")["held"])
+        # An answer that was on its way and is not stored yet would rightly be asked for again.
+        kube.until("every answer to be stored", 60, lambda: len(stored()) == len(ask(f"{proxy}/_seen")["passed"]) - 1)
+        before = stored()
+        pods = kube.list("pods", "realcli.dev/sweep=agents,realcli.dev/role=judge")
+        killed = [pod["metadata"]["name"] for pod in pods if "running" in pod["status"]["containerStatuses"][0]["state"]]
+        for pod in killed:
+            started.kill(pod, "judge")
+        ask(f"{proxy}/_release", b"")
+        sweep = kube.sweep_ended("agents")
+        return Judged(sweep, killed, before, ask(f"{proxy}/_seen")["passed"])
+
+
+@pytest.fixture(scope="module")
+def trials(started, judged: Judged) -> dict[tuple[str, str], dict[str, Any]]:
+    assert judged.sweep["status"]["state"] == "Complete", started.kube.state()
     found = started.kube.list("trials", "realcli.dev/sweep=agents")
     return {(trial["spec"]["configuration"].partition(".")[0], trial["spec"]["mode"]): trial for trial in found}
+
+
+def test_a_judge_job_that_was_killed_goes_on_without_asking_again(started, judged: Judged) -> None:
+    assert judged.killed
+    failed = {
+        pod.rpartition("-")[0]: started.kube.get("job", pod.rpartition("-")[0])["status"]["failed"] for pod in judged.killed
+    }
+    assert set(failed.values()) == {1}
+    folder = started.below(judged.sweep)
+    names = [name for name in folder.names() if name.startswith("judgements/")]
+    exchanges = [name for name in names if "/exchanges/" in name]
+    assert len(judged.before) == ANSWERED - 1 < len(exchanges)
+    assert {name: folder.read(name) for name in judged.before} == judged.before
+    assert len(judged.passed) - 1 == len(exchanges)
+    assert len(set(judged.passed)) == len(judged.passed)
+    groups = [folder.json(name) for name in names if name.endswith("/group-1.json")]
+    assert sorted(group["configuration"].partition(".")[0] for group in groups) == AGENTS
+    assert sum(group["cost"]["requests"] for group in groups) == len(exchanges)
 
 
 def test_every_agent_does_the_task_in_both_modes(trials) -> None:

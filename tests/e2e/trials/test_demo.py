@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.kind
 
-ROOT = Path(__file__).resolve().parents[3]
-REPORT = ROOT / "out" / "report"
 
-
-@pytest.fixture(scope="module")
-def demo(demo_kube) -> dict[str, Any]:
-    done = subprocess.run(
-        ["hack/demo/demo", "sweep", "watch", "report", "ledgers"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return demo_kube.get("sweep", "first")
-
-
-def test_twelve_trials_are_sealed_and_every_ledger_verified(demo, demo_kube, s3) -> None:
-    trials = demo_kube.list("trials", "realcli.dev/sweep=first")
+def test_twelve_trials_are_sealed_and_every_ledger_verified(demo) -> None:
+    trials = demo.kube.list("trials", "realcli.dev/sweep=first")
     assert len(trials) == 12
     assert {trial["status"]["phase"] for trial in trials} == {"Sealed"}
     assert {trial["status"]["reason"] for trial in trials} == {"Completed"}
-    done = s3.realcli("ledger", "verify", demo["status"]["storageURI"])
-    assert "12 of 12 attempts verify" in done.stdout
+    for trial in trials:
+        assert f"ok {trial['metadata']['name']} attempt 1: " in demo.said
+    assert "12 of 12 attempts verify against the work and verdict anchor" in demo.said
 
 
 def test_the_scores_are_the_ones_derived_by_hand(demo) -> None:
-    status = demo["status"]
+    status = demo.sweep["status"]
     assert status["state"] == "Complete"
     assert status["egress"] == "Unenforced"
     assert (status["rExec"], status["rCollab"], status["s"], status["j"]) == EXPECTED
-    summary = json.loads((REPORT / "summary.json").read_text())
+    summary = json.loads((demo.report / "summary.json").read_text())
     assert summary["egress"] == "Unenforced"
 
 
 EXPECTED = ("1.000", "0.500", "0.500~", "0.250")
 
 
-def test_a_collab_ledger_holds_batches_probe_plant_and_closer(demo, demo_kube, read_ledger) -> None:
-    trials = demo_kube.list("trials", "realcli.dev/sweep=first,realcli.dev/mode=COLLAB")
+def test_a_collab_ledger_holds_batches_probe_plant_and_closer(demo, s3) -> None:
+    trials = demo.kube.list("trials", "realcli.dev/sweep=first,realcli.dev/mode=COLLAB")
     for trial in trials:
-        events = read_ledger(trial["status"]["ledgerURI"])
+        events = s3.attempt(trial).events()
         kinds = [event["kind"] for event in events]
         released = [event["data"] for event in events if event["kind"] == "slice_released"]
         assert {item["how"] for item in released} >= {"batch", "probe"}
@@ -67,10 +53,10 @@ def test_a_collab_ledger_holds_batches_probe_plant_and_closer(demo, demo_kube, r
         assert kinds[-1] == "episode_end"
 
 
-def test_the_instance_id_was_read_before_it_was_used(demo, demo_kube, read_ledger, read_run) -> None:
-    for trial in demo_kube.list("trials", "realcli.dev/sweep=first"):
-        instance = read_run(trial)["instanceId"]
-        events = read_ledger(trial["status"]["ledgerURI"])
+def test_the_instance_id_was_read_before_it_was_used(demo, s3) -> None:
+    for trial in demo.kube.list("trials", "realcli.dev/sweep=first"):
+        instance = s3.attempt(trial).json("run.json")["instanceId"]
+        events = s3.attempt(trial).events()
         first = {
             kind: next(event["seq"] for event in events if event["kind"] == kind and instance in json.dumps(event["data"]))
             for kind in ("tool_result", "tool_call")
@@ -79,8 +65,8 @@ def test_the_instance_id_was_read_before_it_was_used(demo, demo_kube, read_ledge
 
 
 def test_the_report_shows_every_trial(demo) -> None:
-    page = (REPORT / "index.html").read_text()
+    page = (demo.report / "index.html").read_text()
     assert "Unenforced" in page
     for ordinal in range(12):
-        conversation = (REPORT / "trials" / f"{ordinal:05d}.html").read_text()
+        conversation = (demo.report / "trials" / f"{ordinal:05d}.html").read_text()
         assert "bank-reconcile" in conversation or "site-settings" in conversation
