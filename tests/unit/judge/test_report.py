@@ -17,8 +17,10 @@ import pytest
 from realcli.api.base import sha256_digest
 from realcli.api.termination import MAX_REPORT_BYTES, Result, Termination
 from realcli.ledger.seals import VerifySeal
+from realcli.scoring.records import InstanceRecord
 from realcli_judge.__main__ import _fitting
 from realcli_judge.pages import environment
+from realcli_judge.sheets import Places, collaboration
 from realcli_judge.summary import SetUp, Summary, number
 from realcli_judge.tables import TABLES
 from tests.support.sealed_sweep import DEEDS, SCENARIO, Deed, SealedSweep, write_sweep, write_trial
@@ -255,6 +257,28 @@ def test_a_mode_with_no_valid_run_shows_its_bounds_and_no_zero(tmp_path: Path, j
 def test_an_audit_nobody_made_has_no_counts(sweep: SealedSweep, job: Any) -> None:
     summary, _, _ = report(sweep, job)
     assert [(a.audited, a.ask_unmatched, a.unscripted_answers) for a in summary.audits] == [(0, None, None)]
+
+
+def test_what_the_judge_says_beside_the_programs_verdict_is_told_apart() -> None:
+    """Its quotes speak for its own verdict, not for the one that counts."""
+    answer = {"check_id": "touched/reread-first", "vote": 1, "zero_clause_met": False, "na_clause_met": False, "verdict": "1",
+              "evidence": [{"kind": "quote", "exchange": 1, "quote": "I looked."}], "reason": "It says so."}  # fmt: skip
+    hard = {"op": "order", "result": "fail", "why": "it wrote first", "events": [4]}
+    check = {"check": "reread-first", "verdict": "0", "by": "program", "hard": hard, "answers": [answer], "conflict": True}
+    record = InstanceRecord.model_validate(
+        {
+            "scenario": SCENARIO,
+            "probe": "touched",
+            "dimension": "OR",
+            "sub_dimension": "x",
+            "state": "triggered",
+            "checks": [check],
+        }
+    )
+    (line,) = collaboration([record], None, Places(None))[0].checks
+    assert (line.verdict, line.judge_said, line.reason) == ("0", "1", "it wrote first")
+    by_judge = record.model_copy(update={"checks": [record.checks[0].model_copy(update={"by": "judge"})]})
+    assert collaboration([by_judge], None, Places(None))[0].checks[0].judge_said is None
 
 
 def test_again_writes_the_same_bytes(judged: SealedSweep, job: Any) -> None:
