@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
@@ -134,6 +135,13 @@ class Executor:
         job = self.store.job(namespace, removal.name)
         if job is not None and job.uid == removal.uid:
             self._dropped(job)
+
+    async def delete_sweep(self, sweep: SweepView) -> None:
+        """A sweep by uid, and by its owner references all that it owns; what lies in storage stays."""
+        log.info("ttlAfterFinished is over", namespace=sweep.namespace, name=sweep.name)
+        with contextlib.suppress(NotFound, Conflict):
+            await self.api.delete_sweep(sweep.namespace, sweep.name, uid=sweep.uid)
+        self._dropped(sweep)
 
     # -- events
 

@@ -109,6 +109,9 @@ class SweepReconciler:
 
     async def execute(self, key: Key, observed: SweepFacts, plan: SweepPlan) -> Done:
         """Jobs, plan, Trials, admission, then status."""
+        if plan.delete_sweep:
+            await self._executor.delete_sweep(observed.sweep)
+            return Done()
         memory = self._observer.memory(observed.sweep.uid)
         status, again, events = plan.status, plan.requeue_after, plan.events
         try:

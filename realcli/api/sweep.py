@@ -17,7 +17,7 @@ __all__ = ["Agent", "BenchmarkSweep", "Endpoint", "Endpoints", "InsecureHttp", "
 
 Mode = Literal["EXEC", "COLLAB"]
 MODES: tuple[Mode, ...] = ("COLLAB", "EXEC")  # sorted, as the ordinal needs them
-MUTABLE = ("suspend", "cancel", "parallelism", "budget")
+MUTABLE = ("suspend", "cancel", "parallelism", "budget", "ttlAfterFinished")
 MUTABLE_OF_MODELS = ("maxConcurrentTrials",)
 IMMUTABLE = (
     f"spec is immutable except {', '.join((*MUTABLE, *(f'models[].{name}' for name in MUTABLE_OF_MODELS)))}; make a new sweep"
@@ -176,6 +176,10 @@ class SweepSpec(Frozen):
         default="", description="Kueue LocalQueue that admits the pods of trials; empty: none."
     )
     pods: Pods = Field(default=Pods(), description="How pods are placed and marked.")
+    ttl_after_finished: Duration | None = Field(
+        default=None,
+        description="Delete the sweep and its Trials this long after it has finished; storage stays. Absent: never. Mutable.",
+    )
     storage: Storage = Field(description="Where everything goes.")
 
 

@@ -92,6 +92,10 @@ class KubeApi(Protocol):
         """Background deletion (its pods go too); False if it was already gone."""
         ...
 
+    async def delete_sweep(self, namespace: str, name: str, *, uid: str | None = None) -> bool:
+        """Background deletion (all that it owns goes too); False if it was already gone."""
+        ...
+
     async def get_sweep(self, namespace: str, name: str) -> SweepView:
         """Fresh read."""
         ...

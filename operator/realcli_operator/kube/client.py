@@ -88,6 +88,10 @@ class KubeClient:
         """See `KubeApi`."""
         return await self._delete(Kind.TRIAL, namespace, name, uid)
 
+    async def delete_sweep(self, namespace: str, name: str, *, uid: str | None = None) -> bool:
+        """See `KubeApi`."""
+        return await self._delete(Kind.SWEEP, namespace, name, uid)
+
     async def get_sweep(self, namespace: str, name: str) -> SweepView:
         """See `KubeApi`."""
         return sweep_view(await self._get(Kind.SWEEP, namespace, name))

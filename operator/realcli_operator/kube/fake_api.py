@@ -80,6 +80,10 @@ class FakeKubeApi:
         """See `KubeApi`."""
         return self._delete(Kind.TRIAL, namespace, name, uid)
 
+    async def delete_sweep(self, namespace: str, name: str, *, uid: str | None = None) -> bool:
+        """See `KubeApi`."""
+        return self._delete(Kind.SWEEP, namespace, name, uid)
+
     async def get_sweep(self, namespace: str, name: str) -> SweepView:
         """See `KubeApi`."""
         return sweep_view(self.cluster.get(Kind.SWEEP, namespace, name))

@@ -82,6 +82,8 @@ class SweepPlan:
     broken: frozenset[str] = frozenset()
     avoid: frozenset[str] = frozenset()
     wake: tuple[str, ...] = ()
+    delete_sweep: bool = False
+    """The sweep has been over for long enough; its Trials, pods and Jobs go with it."""
     status: SweepStatus | None = None
     requeue_after: float | None = None
     events: tuple[Note, ...] = ()

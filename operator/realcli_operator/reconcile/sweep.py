@@ -26,7 +26,7 @@ from realcli_operator.reconcile.plans import JobIntent, Note, Removal, SweepPlan
 from realcli_operator.reconcile.policy import Policy, backoff
 from realcli_operator.reconcile.recent import HELD_BACK, Row, ends_of, parsed
 from realcli_operator.reconcile.spending import spending_of
-from realcli_operator.reconcile.sweepstatus import STARTING, columns, newly_unready, only_counts, passes, said, state_of
+from realcli_operator.reconcile.sweepstatus import STARTING, columns, finished, newly_unready, only_counts, passes, said, state_of
 from realcli_operator.reconcile.tally import complete_groups, count, group_input, rows_of
 
 
@@ -69,10 +69,11 @@ class _Step:
         self.failing = False  # whether something of this step cannot go on without a person
 
     def decide(self) -> SweepPlan:
-        if self.facts.sweep.deleting or is_true(self.facts.status.conditions, "Complete"):
+        if self.facts.sweep.deleting:
             return SweepPlan()
-        if self.facts.plan is None and is_true(self.facts.status.conditions, "Failed"):
-            return SweepPlan()
+        known = self.facts.status.conditions
+        if is_true(known, "Complete") or (self.facts.plan is None and is_true(known, "Failed")):
+            return finished(self.facts, self.now)
         self._suspended()
         if self.facts.plan is None:
             self._planning()

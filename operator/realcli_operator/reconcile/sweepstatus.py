@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from realcli.api.base import seconds
 from realcli.api.outcomes import BY_REASON, Effect
 from realcli.api.sweep import ScoreRow, SweepSpec, SweepStatus
 from realcli.api.termination import Termination
 from realcli_operator.reconcile.conditions import find, is_true, with_condition, without
 from realcli_operator.reconcile.facts import SweepFacts
-from realcli_operator.reconcile.plans import Note
+from realcli_operator.reconcile.plans import Note, SweepPlan
 
 State = Literal["Planning", "Running", "Suspended", "Degraded", "Complete", "Incomplete", "Failed"]
 
@@ -77,3 +78,14 @@ def columns(scores: list[ScoreRow]) -> dict[str, str | None]:
         return {}
     row = scores[0]
     return {"r_exec": row.r_exec, "r_collab": row.r_collab, "s": row.s, "j": row.j}
+
+
+def finished(facts: SweepFacts, now: datetime) -> SweepPlan:
+    """What is left to do for a sweep that is over: to go, if it is asked to, `ttlAfterFinished` after its end."""
+    conditions = facts.status.conditions
+    over = find(conditions, "Complete") or find(conditions, "Failed")
+    if facts.spec.ttl_after_finished is None or over is None:
+        return SweepPlan()
+    age = (now - datetime.fromisoformat(over.last_transition_time)).total_seconds()
+    left = seconds(facts.spec.ttl_after_finished) - age
+    return SweepPlan(requeue_after=left) if left > 0 else SweepPlan(delete_sweep=True)

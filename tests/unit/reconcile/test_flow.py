@@ -359,3 +359,14 @@ async def test_an_operator_that_is_behind_overwrites_nothing(a: Any) -> None:
     assert known.phase == "Sealed", "the next decision is made on what is true"
     assert told == [known]
     assert await executor.write_trial_status(seen, sealed), "the same again is no conflict"
+
+
+async def test_a_sweep_goes_after_its_time(a: Any) -> None:
+    async with running(a, ttlAfterFinished="1s") as machine:
+        for _ in range(3000):
+            if not machine.cluster.objects(Kind.SWEEP):
+                break
+            machine.turn()
+            await asyncio.sleep(0.005)
+        assert machine.cluster.objects(Kind.SWEEP) == []
+        assert [call.name for call in machine.cluster.calls if (call.verb, call.kind) == ("delete", "sweep")] == ["first"]

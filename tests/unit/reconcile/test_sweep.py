@@ -12,7 +12,7 @@ from realcli.api.sweep import SweepStatus
 from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.reconcile.admission import Bounds, admit, missing
-from realcli_operator.reconcile.conditions import find
+from realcli_operator.reconcile.conditions import find, with_condition
 from realcli_operator.reconcile.facts import JobFacts, PlanLog
 from realcli_operator.reconcile.order import order_of
 from realcli_operator.reconcile.plans import JobIntent, SweepPlan, Task
@@ -470,3 +470,22 @@ class TestCancel:
         assert over is not None
         assert (over.state, said(over, "Complete"), over.report_uri) == ("Incomplete", ("True", "Cancelled"), "s3://e/r")
         assert "1 of 2 groups" in find(over.conditions, "Complete").message  # type: ignore[union-attr]
+
+
+class TestTtl:
+    @pytest.mark.parametrize("type_", ["Complete", "Failed"])
+    def test_a_sweep_that_is_over_goes_when_it_was_asked_to(self, a: Any, type_: str) -> None:
+        over = SweepStatus(conditions=with_condition((), type_, "True", "Scored", "", a.ago(100), 1))
+
+        def facts(ttl: str | None) -> Any:
+            return a.sweep_facts(spec=a.spec(**({"ttlAfterFinished": ttl} if ttl else {})), status=over)
+
+        assert decide(a, facts(None)) == SweepPlan()
+        assert decide(a, facts("101s")) == SweepPlan(requeue_after=1.0)
+        assert decide(a, facts("100s")) == SweepPlan(delete_sweep=True)
+
+    def test_one_that_runs_does_not(self, a: Any) -> None:
+        failed = planned(a).model_copy(
+            update={"conditions": with_condition(planned(a).conditions, "Failed", "True", "JudgeFailed", "", a.ago(9999), 1)}
+        )
+        assert not decide(a, a.sweep_facts(spec=a.spec(ttlAfterFinished="1s"), plan=a.plan(), status=failed)).delete_sweep
