@@ -10,6 +10,7 @@ import itertools
 import json
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,15 @@ class Evidence:
     groups: list[Json]  # the judged ones
     objects: dict[str, str]  # key in storage -> digest
     wrong: list[str]
+
+    @cached_property
+    def collab(self) -> dict[str, list[Counted]]:
+        """Valid COLLAB runs by configuration."""
+        found: dict[str, list[Counted]] = {configuration["name"]: [] for configuration in self.lock["configurations"]}
+        for trial in self.trials:
+            if trial.valid and trial.mode == "COLLAB":
+                found[trial.configuration].append(trial)
+        return found
 
 
 def digest(data: bytes) -> str:

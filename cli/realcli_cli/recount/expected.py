@@ -29,6 +29,14 @@ class Recount:
     def __init__(self, found: Evidence, summary: Json, tree: Tree, given: ScoreInput, check_evidence: Mapping[str, str]) -> None:
         self._found, self._summary, self._tree, self._given = found, summary, tree, given
         self._evidence = check_evidence
+        self._by_configuration: dict[str, list[Counted]] = {}
+        self._by_task: dict[str, list[Counted]] = {}
+        self._by_cell: dict[tuple[str, str, str], list[Counted]] = {}
+        for trial in found.trials:
+            self._by_configuration.setdefault(trial.configuration, []).append(trial)
+            self._by_task.setdefault(trial.task, []).append(trial)
+            self._by_cell.setdefault((trial.configuration, trial.task, trial.mode), []).append(trial)
+        self._shared: set[tuple[str, int, str]] | None = None
         self.tables: list[Table] = []  # all analyses, once `everything` went through
 
     def everything(self) -> Expected:
@@ -51,17 +59,16 @@ class Recount:
         for at, one in enumerate(self._found.lock["configurations"]):
             yield f"/configurations/{at}/setup/files", one.get("setup", {}).get("files")
         for at, one in enumerate(summary["tasks"]):
-            own = [t for t in trials if (t.configuration, t.task, t.mode) == (one["configuration"], one["task"], one["mode"])]
-            yield from self._cell(f"/tasks/{at}", own)
+            yield from self._cell(f"/tasks/{at}", self._by_cell.get((one["configuration"], one["task"], one["mode"]), []))
         for at, one in enumerate(summary["taskList"]):
-            yield from self._task(f"/taskList/{at}", [t for t in trials if t.task == one["name"]])
+            yield from self._task(f"/taskList/{at}", self._by_task.get(one["name"], []))
         yield from self._scenarios()
         yield from self._panels()
         yield from self._judge()
         yield from self._readings()
 
     def _of(self, configuration: str) -> list[Counted]:
-        return [t for t in self._found.trials if t.configuration == configuration]
+        return self._by_configuration.get(configuration, [])
 
     def _trial(self, at: str, t: Counted) -> Expected:
         yield f"{at}/ordinal", t.ordinal
@@ -165,13 +172,17 @@ class Recount:
             yield f"{at}/{field}", getattr(part, key)
 
     def _common(self) -> set[tuple[str, int, str]]:
+        """Instances triggered in every configuration."""
+        if self._shared is not None:
+            return self._shared
         sets = []
         for name in dict.fromkeys(t.configuration for t in self._found.trials if t.judged):
             sets.append({
                 (t.task, t.repeat, q) for t in self._of(name) if t.valid and t.mode == "COLLAB"
                 for q, seen in t.scenarios.items() if seen.verdicts and not seen.contaminated
             })  # fmt: skip
-        return set.intersection(*sets) if sets else set()
+        self._shared = set.intersection(*sets) if sets else set()
+        return self._shared
 
     def _spent(self, at: str, runs: Sequence[Counted]) -> Expected:
         ran = [t for t in runs if t.valid and t.seal is not None]

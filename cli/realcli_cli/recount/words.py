@@ -135,7 +135,7 @@ def _panels(found: Evidence) -> Iterator[tuple[str, Any]]:
 
 
 def _collab(found: Evidence, configuration: str) -> list[Counted]:
-    return [t for t in found.trials if t.configuration == configuration and t.valid and t.mode == "COLLAB"]
+    return found.collab[configuration]
 
 
 def _names(found: Evidence) -> list[str]:
