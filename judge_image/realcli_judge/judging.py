@@ -13,6 +13,7 @@ from decimal import Decimal
 
 from realcli.api.base import sha256_digest
 from realcli.api.outcomes import Phase
+from realcli.audit.model import AuditRecord
 from realcli.checks import CheckError
 from realcli.checks.digest import digest8
 from realcli.judging import failures as labels
@@ -25,6 +26,7 @@ from realcli.scoring.facts import facts_of
 from realcli.scoring.records import Failure, Failures, Group, GroupInput, GroupMember, RepeatJudgement, RunFacts
 from realcli_judge.asking import Asking, asking
 from realcli_judge.auditing import audit_repeats
+from realcli_judge.earlier import charge, earlier_group, kept
 from realcli_judge.evidence import SealedBlobs, SealedSnapshots
 from realcli_judge.group import Opened, TaskSide, attempt_of, check_members, open_member, task_side, verifier_log
 from realcli_judge.inputs import Inputs, Refused
@@ -45,8 +47,15 @@ def judge_group(inputs: Inputs, asked: GroupInput, environ: Mapping[str, str] = 
     names: dict[str, str] = {}
     audits: dict[str, str] = {}
     if task is not None:
-        names = _judgements(inputs, asked, collab, task, judge, by)
-        audits = audit_repeats(inputs, asked, collab, task, judge, by)
+        before = earlier_group(inputs, asked, judge)
+        if before is not None:
+            folder = inputs.paths.group(digest8(judge), asked.configuration, asked.task, asked.n).rpartition("/")[0]
+            names = kept(inputs, RepeatJudgement, folder, before.judgements, collab, judge)
+            audits = kept(inputs, AuditRecord, folder, before.audits, collab, judge)
+            if by is not None:
+                charge(by.purse, before)
+        names |= _judgements(inputs, asked, _without(collab, names), task, judge, by)
+        audits |= audit_repeats(inputs, asked, _without(collab, audits), task, judge, by)
     failed = _failures(inputs, members, opened, by)
     group = Group(
         sweep_uid=inputs.lock.sweep.uid,
@@ -66,6 +75,10 @@ def judge_group(inputs: Inputs, asked: GroupInput, environ: Mapping[str, str] = 
     data = group.canonical()
     inputs.store.put_once(inputs.paths.group(digest8(judge), asked.configuration, asked.task, asked.n), data)
     return group, sha256_digest(data)
+
+
+def _without(opened: Sequence[Opened], names: Mapping[str, str]) -> list[Opened]:
+    return [one for one in opened if str(one.member.repeat) not in names]
 
 
 def _judgements(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from realcli.api.outcomes import Phase
 from realcli.audit.model import AuditRecord
 from realcli.checks.digest import digest8
 from realcli.judging.identity import identity_of
@@ -240,6 +241,30 @@ def test_a_replay_miss_ends_with_3(sweep: SealedSweep, job: Any, tmp_path: Path)
     status, message = job("judge", sweep, 0, REALCLI_JUDGE_BACKEND=f"replay:{tmp_path / 'recordings'}")
     assert (status, message.reason) == (3, "ReplayMiss")
     assert "no recording of claims" in (message.message or "")
+
+
+@pytest.mark.parametrize("tokens", [None, 60_000, 300_000])
+def test_a_group_that_grows_keeps_the_judgements_it_has(tmp_path: Path, stand_in: StandIn, tokens: int | None) -> None:
+    """A repeat was invalid and ran again: the shares of a budget are others now, the judgements of the others are not."""
+    sweep = write_sweep(tmp_path / "store", judge=JUDGE | ({"budget": {"tokens": tokens}} if tokens else {}))
+    asked = sweep.group_input(0)
+    nothing = {"phase": Phase.INVALID, "reason": "SimulatorFailed"}
+    nothing |= dict.fromkeys(("work_seal", "seal", "reward", "verify_attempt"))
+    fewer = [member.model_copy(update=nothing) if member.ordinal == 2 else member for member in asked.members]
+    first, _ = judge_group(inputs(sweep), asked.model_copy(update={"members": fewer}), KEY)
+    before = files(sweep)
+    second, _ = judge_group(inputs(sweep), asked.model_copy(update={"n": 2}), KEY)
+    assert set(second.judgements) == set(second.audits) == {"1", "2", "3"}
+    assert second.judgements.items() > first.judgements.items()
+    assert second.audits.items() > first.audits.items()
+    assert {name: files(sweep)[name] for name in before} == before
+    assert first.cost is not None
+    assert second.cost is not None
+    assert second.cost.requests >= first.cost.requests
+    assert second.cost.exhausted >= first.cost.exhausted
+    again = len(stand_in.asked)
+    assert judge_group(inputs(sweep), asked.model_copy(update={"n": 2}), KEY)[0] == second
+    assert len(stand_in.asked) == again
 
 
 def test_a_budget_that_is_spent_is_said_and_nothing_becomes_0(written: SealedSweep, tmp_path: Path, stand_in: StandIn) -> None:
