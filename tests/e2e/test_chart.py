@@ -35,7 +35,7 @@ def rights(role: dict[str, Any]) -> dict[str, list[str]]:
 def test_the_operator_may_do_what_it_needs_and_nothing_else(helm):
     role = next(r for r in objects(helm().stdout, "ClusterRole") if r["metadata"]["name"] == "realcli")
     assert rights(role) == {
-        "benchmarksweeps": ["get", "list", "watch"],
+        "benchmarksweeps": ["get", "list", "watch", "delete"],
         "trials": ["get", "list", "watch", "create"],
         "benchmarksweeps/status": ["patch"],
         "trials/status": ["patch"],

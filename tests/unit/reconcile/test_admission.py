@@ -213,6 +213,8 @@ class TestBreaker:
     def test_two_ends_or_mixed_reasons_are_no_pattern(self, two: World) -> None:
         fail(two, "one.x", "ProviderUnavailable", 2)
         assert two.breaker().open == {}
+        two.failed(two.ordinals("one.x")[-1], "NodeLost", ago=50)
+        assert two.breaker().open == {}, "two of three are most, and too few"
         fail(two, "one.x", "ProviderUnavailable", 3)
         for ordinal in two.ordinals("one.x")[-3:]:
             two.failed(ordinal, "NodeLost", ago=50)

@@ -370,3 +370,10 @@ async def test_a_sweep_goes_after_its_time(a: Any) -> None:
             await asyncio.sleep(0.005)
         assert machine.cluster.objects(Kind.SWEEP) == []
         assert [call.name for call in machine.cluster.calls if (call.verb, call.kind) == ("delete", "sweep")] == ["first"]
+
+
+@pytest.mark.parametrize(("asked", "used"), [("Auto", True), ("Always", True), ("Never", False)])
+async def test_a_sweep_may_say_whether_its_pods_get_user_namespaces(a: Any, asked: str, used: bool) -> None:
+    async with running(a, suspend=True, pods={"userNamespaces": asked}) as machine:
+        (sweep,) = machine.layer.store.sweeps()
+        assert (await machine.observer.platform(sweep)).user_namespaces is used
