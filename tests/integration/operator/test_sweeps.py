@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from realcli_operator.kube.errors import NotFound
+
 pytestmark = pytest.mark.apiserver
 FAULTS = ("after-trial", "after-pod", "after-status", "after-judge-job", "after-report")
 
@@ -104,6 +106,45 @@ async def test_an_invalid_attempt_is_followed_by_one_new_one(one: Cluster, kubel
     assert (second["status"]["attempt"], second["status"]["invalidAttempts"]) == (1, 0)
     ran = [name for name in kubelet.history if name.startswith("again-00000")]
     assert ran == ["again-00000-a1", "again-00000-a2", "again-00000-a2-v1"]
+
+
+async def test_what_breaks_is_stopped_cancelled_and_gone(one: Cluster, kubelet: Any, tools: Any) -> None:
+    def refused(seen: Any) -> Any:
+        if seen.role != "work":
+            return tools.happy(seen)
+        said = {"reason": "ProviderUnavailable", "message": "401 invalid x-api-key", "tokens": {"input": 9}, "throttled": "0.25"}
+        return tools.Act(tools.say("Work", "WorkInvalid", **said))
+
+    kubelet.scripts["broken"] = refused
+    retry = {"infrastructure": 9, "backoff": "1s"}
+    await one.apply("broken", repeats=8, modes=["EXEC"], retry=retry, budget={"tokens": 10**9})
+    found = await one.condition("broken", "Degraded", "BreakerOpen")
+    assert "configuration claude-code.sonnet" in found["message"]
+    assert "401 invalid x-api-key" in found["message"]
+
+    async def held() -> Any:
+        trials = [trial.get("status", {}) for trial in await one.trials_of("broken")]
+        return trials if [t for t in trials if t.get("reason") == "BreakerOpen"] else None
+
+    trials = await one.wait_for(held, "trials say that the breaker holds them")
+    assert len([name for name in kubelet.history if name.startswith("broken-0")]) <= 10
+    assert {trial["throttled"] for trial in trials if trial.get("attempt")} == {"0.25"}
+    assert (await one.sweep("broken"))["status"]["tokens"]["input"] >= 9
+
+    path = f"{one.sweeps}/broken"
+    await one.admin.merge(path, {"spec": {"cancel": True}})
+    await one.condition("broken", "Complete", "Cancelled")
+    assert {trial["status"]["reason"] for trial in await one.trials_of("broken")} == {"Cancelled"}
+    await one.admin.merge(path, {"spec": {"ttlAfterFinished": "1s"}})
+
+    async def gone() -> Any:
+        try:
+            await one.sweep("broken")
+        except NotFound:
+            return True
+        return None
+
+    await one.wait_for(gone, "the sweep is deleted")
 
 
 async def test_a_foreign_pod_of_the_same_name_is_named_and_left_alone(one: Cluster, kubelet: Any) -> None:
