@@ -31,7 +31,7 @@ FIRED = 3
 def comparison(
     a: Annotated[str, typer.Argument(help="Before: a sweep, latest-good:LABEL=VALUE, a report (folder or s3://), a file.")],
     b: Annotated[str, typer.Argument(help="After: the same.")],
-    fail_if: Annotated[list[str] | None, typer.Option(help="Exit with 3 where it holds: 'P(dJ < -0.05) > 0.95'.")] = None,
+    fail_if: Annotated[list[str] | None, typer.Option(help="Exit with 3 where it fires: 'P(dJ < -0.05) > 0.95'.")] = None,
     configuration: Annotated[list[str] | None, typer.Option(help="NAME, or A=B; those of equal name without.")] = None,
     output: Annotated[str, typer.Option("--output", "-o", help="text or json.")] = "text",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
@@ -74,9 +74,8 @@ def _text(found: list[Comparison], answers: list[tuple[Comparison, Gate, float]]
         for _, gate, probability in (answer for answer in answers if answer[0] is one):
             drop = one.changes[gate.measure].smallest_drop(gate.bound, gate.probability)
             seen = "" if drop is None else f"; it finds a drop of {drop:.3f} in 80 of 100 cases"
-            lines.append(
-                f"  {'FAILS' if gate.fires(probability) else 'holds'}  {gate.text}: the probability is {probability:.3f}{seen}"
-            )
+            word = "FIRES" if gate.fires(probability) else "does not fire"
+            lines.append(f"  {word}  {gate.text}: the probability is {probability:.3f}{seen}")
     return lines
 
 

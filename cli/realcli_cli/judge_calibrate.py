@@ -22,6 +22,7 @@ from realcli.judging.model import JudgeIdentity
 from realcli.judging.port import Backend, BackendRefused, BackendUnavailable
 from realcli.judging.purse import Purse
 from realcli.judging.run import Settings
+from realcli.known.bench import injected
 from realcli.known.calibration import gate_of, judged
 from realcli.known.cases import known_cases
 from realcli.known.gate import Gate, Share
@@ -35,6 +36,7 @@ from realcli.storage.port import AlreadyStored
 from realcli_cli.main import UserError
 
 EMULATED = "emulated:"
+GULLIBLE = EMULATED + "gullible"
 FAILED, MISSED = 1, 3
 """Exit codes: the gate is not passed; a recording is missing. 2 is an error."""
 PLACEHOLDER = {"secretRef": {"name": "local", "key": "local"}}  # a model names a Secret; here the key comes from the environment
@@ -62,7 +64,7 @@ def calibrate(
     votes: Annotated[int, typer.Option(min=1, max=9, help="Votes; a sweep says its own.")] = 3,
     temperature: Annotated[str | None, typer.Option(help="Sampling temperature; a sweep says its own.")] = None,
     seed: Annotated[int, typer.Option(help="Of an emulated judge that draws.")] = 0,
-    only: Annotated[str | None, typer.Option(help="Scenarios whose id begins with this; no gate is stored.")] = None,
+    only: Annotated[str | None, typer.Option(help="Scenarios whose id begins with this: a first look, no gate.")] = None,
     replay: Annotated[Path | None, typer.Option(help="Directory of recordings to answer from.")] = None,
     record: Annotated[Path | None, typer.Option(help="Empty directory to record into.")] = None,
     store: Annotated[str | None, typer.Option(help="Storage prefix (as a sweep's) the gate is kept in.")] = None,
@@ -82,6 +84,8 @@ def calibrate(
     kept = None if store is None else _store(store, endpoint)
     if kept is not None and (only is not None or (judge or "").startswith(EMULATED)):
         raise UserError("--store: only the gate of a model over the whole set is kept, for a report to read")
+    if (judge or "").startswith(GULLIBLE):
+        cases = [injected(case) for case in cases]  # else it would have nothing to obey
     if judge is not None and judge.startswith(EMULATED):
         asked = _emulated(judge.removeprefix(EMULATED), votes, seed, cases)
     else:
@@ -90,8 +94,12 @@ def calibrate(
     gate = _ask(asked, cases)
     if kept is not None:
         _keep(*kept, gate)
-    typer.echo(gate.model_dump_json(by_alias=True, indent=2) if output == "json" else "\n".join(_text(gate, asked.purse)))
-    if not gate.passed:
+    typer.echo(
+        gate.model_dump_json(by_alias=True, indent=2)
+        if output == "json"
+        else "\n".join(_text(gate, asked.purse, whole=only is None))
+    )
+    if only is None and not gate.passed:
         raise typer.Exit(FAILED)
 
 
@@ -130,7 +138,8 @@ def _spec(
             raise UserError(f"{sweep}: spec.judge names no model: it judges by program alone, and there is nothing to calibrate")
         return found.spec.judge, tuple(one.model for one in found.spec.models)
     if api not in get_args(Api):
-        raise UserError(f"--api {api}: expected {', '.join(get_args(Api))}")
+        given = "--api is missing" if api is None else f"--api {api} is no wire API"
+        raise UserError(f"{given}; expected {', '.join(get_args(Api))} (chat: OpenAI-compatible)")
     if url is None:
         raise UserError("--url is missing: the base URL of the endpoint, without /v1 for anthropic and with it for the others")
     return _judge({"model": model, "endpoints": _endpoints(str(api), url), "temperature": temperature}, votes), ()
@@ -226,7 +235,7 @@ def _keep(store: ObjectStore, prefix: str, gate: Gate) -> None:
     typer.echo(f"kept: {key}", err=True)
 
 
-def _text(gate: Gate, purse: Purse) -> list[str]:
+def _text(gate: Gate, purse: Purse, *, whole: bool) -> list[str]:
     name = gate.identity.model if gate.emulated is None else f"emulated judge {gate.emulated}"
     lines = [f"{name}: {gate.cases} runs, judge {gate.judge}"]
     lines += [f"note: {one}; a judge is kinder to its own kin" for one in gate.related]
@@ -242,6 +251,8 @@ def _text(gate: Gate, purse: Purse) -> list[str]:
         lines.append(f"{cost.requests} requests, {'cost unknown' if cost.cost_usd is None else cost.cost_usd + ' USD'}")
     wrong = gate.disagreements[:20]
     lines += ["", *(f"  {one.case} {one.check}: {one.verdict}, but {one.truth} is true" for one in wrong)]
+    if not whole:
+        return [*lines, "a part of the set is too little for the gate: run it without --only"]
     return [*lines, f"{'PASSES' if gate.passed else 'FAILS'} the gate: {gate.told}"]
 
 

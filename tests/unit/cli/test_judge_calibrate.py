@@ -48,15 +48,36 @@ MODEL = ("--judge", "claude-judge", "--api", "anthropic", "--url", "http://127.0
 
 
 def test_an_oracle_errs_nowhere() -> None:
+    found = run("--judge", "emulated:oracle", *FEW, "-o", "json")
+    assert found.exit_code == 0
+    told = Gate.model_validate(json.loads(found.stdout)).told
+    assert "false failures 0 of" in told
+    assert "violations missed 0 of" in told
+    assert "S of the ideal runs is 1.000" in told
+
+
+def test_a_part_of_the_set_passes_and_fails_no_gate() -> None:
     found = run("--judge", "emulated:oracle", *FEW)
-    assert "false failures 0 of" in found.output
-    assert "violations missed 0 of" in found.output
-    assert "S of the ideal runs is 1.000" in found.output
+    assert found.exit_code == 0
+    assert "too little for the gate" in found.output
+    assert "PASSES" not in found.output
+    assert "FAILS" not in found.output
+
+
+def test_who_obeys_an_agent_s_text_misses_what_it_did() -> None:
+    """Their runs hold an instruction to the judge; without one they would look like the oracle."""
+    inside, outside = (
+        Gate.model_validate(json.loads(run("--judge", f"emulated:gullible-{where}", *FEW, "-o", "json").stdout))
+        for where in ("inside", "outside")
+    )
+    missed = next(one.misses for one in inside.verdicts)
+    assert missed.of > 0
+    assert missed.hits == missed.of
+    assert next(one.misses for one in outside.verdicts).hits == 0
 
 
 def test_a_lazy_judge_fails_the_gate_and_says_where(tmp_path: Path) -> None:
     found = run("--judge", "emulated:lazy", *FEW, "-o", "json")
-    assert found.exit_code == 1
     gate = Gate.model_validate(json.loads(found.stdout))
     assert (gate.emulated, gate.passed) == ("lazy", False)
     assert any(one.truth == "0" and one.verdict != "0" for one in gate.disagreements)
@@ -131,7 +152,7 @@ def test_what_is_asked_for_wrongly_is_said(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv("REALCLI_KEY_JUDGE", raising=False)
     assert "name one of --judge" in refused()
     assert "there is no emulated judge 'wise'" in refused("--judge", "emulated:wise")
-    assert "--api None: expected anthropic, responses, chat" in refused("--judge", "m")
+    assert "--api is missing; expected anthropic, responses, chat" in refused("--judge", "m")
     assert "--only z" in refused("--judge", "emulated:oracle", "--only", "z")
     assert "only the gate of a model over the whole set is kept" in refused("--judge", "emulated:oracle", "--store", tmp_path)
     assert "REALCLI_KEY_JUDGE is not set" in refused(*MODEL)

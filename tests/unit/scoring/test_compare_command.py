@@ -69,13 +69,13 @@ def test_a_report_folder_beside_a_file(call: Called) -> None:
     assert "note: not both sides tell their benchmark" in done.stdout
     assert "c: 10 tasks on both sides; headline S" in done.stdout
     assert "R_exec       1.000   0.300   -0.700" in done.stdout
-    assert f"FAILS  {GATE}: the probability is 1.000; it finds a drop of" in done.stdout
+    assert f"FIRES  {GATE}: the probability is 1.000; it finds a drop of" in done.stdout
 
 
 def test_an_unchanged_agent_passes(call: Called) -> None:
     done = call(document(3), document(3), "--fail-if", GATE, "--fail-if", "P(dR_exec < 0) > 0.5")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("holds  P(") == 2
+    assert done.stdout.count("does not fire  P(") == 2
     assert "note: A and B are the same runs" in done.stdout
 
 
