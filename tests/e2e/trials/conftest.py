@@ -77,13 +77,21 @@ def cluster(demo_kube: Kube, s3: S3, demo_images: dict[str, Any], tmp_path_facto
 
 @pytest.fixture(scope="session")
 def begun(request: pytest.FixtureRequest, cluster: Cluster) -> dict[str, Any]:
-    """Module -> what its `start` returned."""
+    """Module -> what its `start` returned; "demo": whether its sweep is there."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
     modules = dict.fromkeys(item.module for item in items if hasattr(item.module, "start"))
     states = {module.__name__: module.start(cluster) for module in modules}
-    if any("demo" in item.fixturenames for item in items):
+    states["demo"] = any("demo" in item.fixturenames for item in items)
+    if states["demo"]:
         begin_demo(cluster.demo)
     return states
+
+
+@pytest.fixture(scope="session")
+def hurried(begun: dict[str, Any], cluster: Cluster) -> None:
+    """From here on the demo may have the room: for whoever is left with little to wait for."""
+    if begun["demo"]:
+        hurry_demo(cluster.demo)
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +100,8 @@ def started(request: pytest.FixtureRequest, begun: dict[str, Any]) -> Any:
 
 
 @pytest.fixture(scope="session")
-def demo(begun: dict[str, Any], cluster: Cluster) -> Demo:
+def demo(hurried: None, cluster: Cluster) -> Demo:
     """The demo's own steps after `kubectl apply`."""
-    hurry_demo(cluster.demo)
     said = shell("hack/demo/demo watch report ledgers")
     return Demo(cluster.demo, cluster.demo.get("sweep", "first"), REPORT, said)
 

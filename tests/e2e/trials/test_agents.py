@@ -68,7 +68,7 @@ class Judged(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def judged(started) -> Judged:
+def judged(started, hurried) -> Judged:
     kube = started.kube
 
     def stored() -> dict[str, bytes]:
