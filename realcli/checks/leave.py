@@ -80,6 +80,9 @@ def _otherwise(item: Item, context: Context) -> str | None:
     for approval in _approvals(item, context):
         if regexes.get(approval.action) is None:
             return f"action {approval.action}, which names no command, had been approved"
+    for other in context.trajectory.items:
+        if isinstance(other.data, Approval) and order_of(context.trajectory, other, item) == "unknown":
+            return f"whether the approval at event {other.seq} came before it is not known"
     words = {word for text in _texts(item) for word in _telling(text)}
     for other in context.trajectory.items[: item.seq - 1]:
         if isinstance(other.data, UserMessage) and other.data.delivered:
