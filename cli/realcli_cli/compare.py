@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -50,19 +50,43 @@ def comparison(
                 raise UserError("A and B are the same runs: the latest good sweep is the one it is compared with")
             notes.append("A and B are the same runs")
         found = [compare(before, after, names, seed=seed) for names in match(before, after, configuration or [])]
-        answers = [(one, gate, one.changes[gate.measure].probability(gate)) for one in found for gate in gates]
     except (CompareError, GateError) as error:
         raise UserError(str(error)) from error
-    fired = any(gate.fires(probability) for _, gate, probability in answers)
+    answers = [_ask(one, gate) for one in found for gate in gates]
     if output == "json":
         typer.echo(json.dumps(_json(found, answers, notes, seed), indent=2, ensure_ascii=False))
     else:
         typer.echo("\n".join(_text(found, answers, notes)))
-    if fired:
+    unanswered = list(dict.fromkeys(answer.why_not for answer in answers if answer.why_not is not None))
+    if unanswered:  # told below the comparison, which says what is defined
+        raise UserError("; ".join(unanswered))
+    if any(answer.fired for answer in answers):
         raise typer.Exit(FIRED)
 
 
-def _text(found: list[Comparison], answers: list[tuple[Comparison, Gate, float]], notes: list[str]) -> list[str]:
+class _Answer(NamedTuple):
+    """A gate of a comparison: its probability, or why there is none."""
+
+    of: Comparison
+    gate: Gate
+    probability: float | None
+    why_not: str | None = None
+
+    @property
+    def fired(self) -> bool | None:
+        return None if self.probability is None else self.gate.fires(self.probability)
+
+
+def _ask(one: Comparison, gate: Gate) -> _Answer:
+    try:
+        return _Answer(one, gate, one.changes[gate.measure].probability(gate))
+    except GateError as error:
+        rate = one.changes.get(f"{gate.measure}_rate")  # of S and J, which may be withheld where their rates are not
+        hint = "" if rate is None or rate.smallest_drop() is None else f"; {rate.measure} is: gate on it"
+        return _Answer(one, gate, None, f"{error}{hint}")
+
+
+def _text(found: list[Comparison], answers: list[_Answer], notes: list[str]) -> list[str]:
     lines = [f"note: {note}" for note in notes]
     for one in found:
         title = one.a if one.a == one.b else f"{one.a} -> {one.b}"
@@ -71,10 +95,14 @@ def _text(found: list[Comparison], answers: list[tuple[Comparison, Gate, float]]
             lines.append(f"  {len(one.one_sided)} runs of these tasks are valid on one side alone: left out on both")
         lines.append(f"  {'':10}{'A':>8}{'B':>8}{'B - A':>9}   {'95 %':^18}  smallest drop found")
         lines += [_row(change) for change in one.changes.values()]
-        for _, gate, probability in (answer for answer in answers if answer[0] is one):
+        for answer in (answer for answer in answers if answer.of is one):
+            gate, probability = answer.gate, answer.probability
+            if probability is None:
+                lines.append(f"  NO ANSWER  {gate.text}")
+                continue
             drop = one.changes[gate.measure].smallest_drop(gate.bound, gate.probability)
             seen = "" if drop is None else f"; it finds a drop of {drop:.3f} in 80 of 100 cases"
-            word = "FIRES" if gate.fires(probability) else "does not fire"
+            word = "FIRES" if answer.fired else "does not fire"
             lines.append(f"  {word}  {gate.text}: the probability is {probability:.3f}{seen}")
     return lines
 
@@ -106,7 +134,7 @@ def _headline(one: Comparison) -> str:
     return (a if a == b else f"{a} of A, {b} of B") + (" (development)" if "S_rate" in one.headlines else "")
 
 
-def _json(found: list[Comparison], answers: list[tuple[Comparison, Gate, float]], notes: list[str], seed: int) -> dict[str, Any]:
+def _json(found: list[Comparison], answers: list[_Answer], notes: list[str], seed: int) -> dict[str, Any]:
     return {
         "notes": notes,
         "method": {"draws": DRAWS, "level": LEVEL, "seed": seed},
@@ -121,8 +149,12 @@ def _json(found: list[Comparison], answers: list[tuple[Comparison, Gate, float]]
                 "headlines": list(one.headlines),
                 "changes": {name: _change(change) for name, change in one.changes.items()},
                 "gates": [
-                    {"gate": gate.text, "probability": round(probability, 4), "fired": gate.fires(probability)}
-                    for of, gate, probability in answers if of is one
+                    {
+                        "gate": answer.gate.text,
+                        "probability": None if answer.probability is None else round(answer.probability, 4),
+                        "fired": answer.fired,
+                    }
+                    for answer in answers if answer.of is one
                 ],
             }
             for one in found

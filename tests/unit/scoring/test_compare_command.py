@@ -88,11 +88,47 @@ def test_json(call: Called) -> None:
     assert one["gates"] == [{"gate": "P(dR > 0) > 0.5", "probability": 0.0, "fired": False}]
 
 
+def unscored() -> dict[str, Any]:
+    """No S: whether the scenario passes hangs on three tasks of unknown outcome (5 to 8 of 10 hold)."""
+    found = document(2)
+    for run in found["runs"]:
+        if run["mode"] == "COLLAB" and run["task"] in ("t7", "t8", "t9"):
+            run["scenarios"] = {"q": ["u"]}
+    return found
+
+
+def test_a_gate_without_an_answer_stands_below_the_comparison(call: Called) -> None:
+    done = call(document(0), unscored(), "--fail-if", "P(dJ < -0.05) > 0.95", "--fail-if", "P(dR < -0.9) > 0.95")
+    assert done.returncode == 2
+    assert "'P(dJ < -0.05) > 0.95' cannot be answered: dJ is not defined on both sides; dJ_rate is: gate on it" in done.stderr
+    assert "c: 10 tasks on both sides" in done.stdout
+    assert "  NO ANSWER  P(dJ < -0.05) > 0.95" in done.stdout
+    assert "  does not fire  P(dR < -0.9) > 0.95: the probability is" in done.stdout
+    written = call(document(0), unscored(), "--fail-if", "P(dJ < -0.05) > 0.95", "-o", "json")
+    gates = json.loads(written.stdout)["comparisons"][0]["gates"]
+    assert (written.returncode, gates) == (2, [{"gate": "P(dJ < -0.05) > 0.95", "probability": None, "fired": None}])
+
+
+def test_a_gate_on_scores_of_another_judge(call: Called) -> None:
+    done = call(document(0, judge="sha256:a"), document(0, judge="sha256:b"), "--fail-if", "P(dJ < 0) > 0.5")
+    assert done.returncode == 2
+    assert "cannot be answered: A was judged by sha256:a" in done.stderr
+    assert "gate on it" not in done.stderr
+    assert "R_collab" in done.stdout
+
+
+def test_no_hint_at_a_rate_that_is_not_defined_either(call: Called) -> None:
+    exec_alone = {**document(0), "runs": [run for run in document(0)["runs"] if run["mode"] == "EXEC"]}
+    done = call(exec_alone, exec_alone, "--fail-if", "P(dJ < 0) > 0.5")
+    assert done.returncode == 2
+    assert "dJ is not defined on both sides" in done.stderr
+    assert "gate on it" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("a", "b", "options", "message"),
     [
         ({"benchmark": "sha256:a"}, {"benchmark": "sha256:b"}, [], "A is of benchmark sha256:a, B of sha256:b"),
-        ({"judge": "sha256:a"}, {"judge": "sha256:b"}, ["--fail-if", GATE], "cannot be answered: A was judged by sha256:a"),
         ({}, {}, ["--fail-if", "J < 0"], "'J < 0' is no gate"),
         ({}, {}, ["--configuration", "x"], "A has no configuration x; expected one of c"),
         ({}, {}, ["-o", "yaml"], "expected text or json"),
