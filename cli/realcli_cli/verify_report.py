@@ -29,11 +29,11 @@ SHOWN = 50
 
 
 def verify_report(
-    directory: Annotated[Path, typer.Argument(help="A downloaded sweep (it holds sweep.json), or a report below one.")],
-    sweep: Annotated[Path | None, typer.Option(help="The sweep, where the report lies somewhere else.")] = None,
+    directory: Annotated[str, typer.Argument(help="Folder of a downloaded sweep (it holds sweep.json), or of a report.")],
+    sweep: Annotated[str | None, typer.Option(help="Folder of the sweep, where the report lies somewhere else.")] = None,
 ) -> None:
     """Count every number of a report again from sealed ledgers, judgements and audits. Exit code 1 if any differs."""
-    root, report = places(directory, sweep)
+    root, report = places(_folder(directory), None if sweep is None else _folder(sweep))
     summary = _summary(report / "summary.json")
     try:
         Lock.model_validate_json((root / "sweep.json").read_bytes())
@@ -87,11 +87,26 @@ def _counted(found: Evidence, root: Path, report: Path, summary: Any) -> tuple[i
     return count, [*found.wrong, *inputs, *told, *_runs(report, given), *files, *wrong]
 
 
+def _folder(given: str) -> Path:
+    """A folder of this machine; a Path would make `s3:/…` of an address."""
+    if "://" in given:
+        sweep = given.split("/reports/")[0].rstrip("/")
+        raise UserError(
+            f"{given} is an address, and this reads folders only; copy the sweep (aws s3 sync {sweep} ./sweep) and name ./sweep"
+        )
+    found = Path(given)
+    if not found.is_dir():
+        raise UserError(f"{given} is no folder; expected that of a downloaded sweep (it holds sweep.json) or of a report")
+    return found
+
+
 def places(directory: Path, sweep: Path | None) -> tuple[Path, Path]:
     """(folder of the sweep, folder of the report). UserError says what was expected."""
+    if sweep is not None and not (sweep / "sweep.json").is_file():
+        raise UserError(f"--sweep {sweep} holds no sweep.json; expected the folder of one sweep, sweeps/<namespace>/<name>-<id>")
     if (directory / "summary.json").is_file():
         root = sweep or next((p for p in directory.resolve().parents if (p / "sweep.json").is_file()), None)
-        if root is None or not (root / "sweep.json").is_file():
+        if root is None:
             raise UserError(f"{directory} is a report, but its sweep is not above it; name it with --sweep")
         return root, directory
     roots = [directory] if (directory / "sweep.json").is_file() else sorted(p.parent for p in directory.rglob("sweep.json"))

@@ -430,3 +430,19 @@ def test_what_is_missing_is_said(tmp_path: Path, realcli: Run, make: Callable[[P
     make(tmp_path)
     status, _, err = realcli("verify-report", tmp_path)
     assert (status, told in err) == (2, True), err
+
+
+def test_a_folder_that_is_no_sweep_is_said(tmp_path: Path, realcli: Run) -> None:
+    (tmp_path / "summary.json").write_text("{}")
+    status, _, err = realcli("verify-report", tmp_path, "--sweep", tmp_path)
+    assert (status, f"--sweep {tmp_path} holds no sweep.json; expected the folder of one sweep" in err) == (2, True), err
+    status, _, err = realcli("verify-report", tmp_path / "gone")
+    assert (status, f"{tmp_path / 'gone'} is no folder" in err) == (2, True), err
+
+
+@pytest.mark.parametrize("arguments", [["{sweep}"], ["{sweep}/reports/0a1b/"], [".", "--sweep", "{sweep}/"]])
+def test_an_address_is_copied_first(realcli: Run, arguments: list[str]) -> None:
+    sweep = "s3://evals/sweeps/team/nightly-0f6a2b1c"
+    status, _, err = realcli("verify-report", *(argument.format(sweep=sweep) for argument in arguments))
+    assert status == 2
+    assert f"reads folders only; copy the sweep (aws s3 sync {sweep} ./sweep) and name ./sweep" in err
