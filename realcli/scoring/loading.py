@@ -162,7 +162,8 @@ def _verdicts(value: object, where: str, *, empty: bool = False) -> tuple[Verdic
     found = []
     for at, item in enumerate(value):
         if isinstance(item, bool) or not isinstance(item, int | str) or item not in _VERDICTS:
-            raise _wrong(f"{where}[{at}]", '1, 0, "n" (not applicable) or "u" (unscored)', item)
+            bare = ' (in YAML a bare - begins a list; for not triggered quote it: "-")' if item is None else ""
+            raise _wrong(f"{where}[{at}]", f'1, 0, "n" (not applicable) or "u" (unscored){bare}', item)
         found.append(_VERDICTS[item])
     return tuple(found)
 

@@ -177,7 +177,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("runs/0/scenarios/q", [1, True], r"runs\[0\]\.scenarios\.q\[1\]: expected 1, 0.* found the truth value true"),
         ("runs/0/scenarios/q", ["1"], r"scenarios\.q\[0\]: expected 1, 0.* found '1'"),
         ("runs/0/scenarios/q", [1.0], r"scenarios\.q\[0\]: expected 1, 0.* found 1\.0"),
-        ("runs/0/scenarios/q", [None], r"scenarios\.q\[0\]: expected 1, 0.* found null"),
+        ("runs/0/scenarios/q", [None], r'scenarios\.q\[0\]: expected 1, 0.* quote it: "-"\), found null'),
         ("runs/0/scenarios/q", ["N"], r"scenarios\.q\[0\]: expected 1, 0.* found 'N'"),
         ("runs/0/scenarios/q", [[1]], r"scenarios\.q\[0\]: expected 1, 0.* found \[1\]"),
         ("runs/0/scenarios/q", "n", r'scenarios\.q: expected a list of verdicts, "-"'),
@@ -213,6 +213,8 @@ def test_what_is_refused(path: str, value: Any, message: str) -> None:
         ("a.yaml", "? [1]\n: 2\n", "a key that is no text"),
         ("a.yaml", "runs: 2024-13-45\ntree: {}\n", "no YAML this reads: month must be in"),
         ("a.yaml", "a: &a [*a]\n", "no YAML"),
+        ("a.yaml", "scenarios:\n  q: -\n", 'line 2, column 6; a bare - begins a list in YAML: quote it: "-"'),
+        ("a.yaml", "scenarios:\n  q: - # not triggered\n", 'quote it: "-"'),
         ("a.yaml", "- 1\n", "the document: expected a mapping"),
         (
             "a.json",
