@@ -21,6 +21,7 @@ from realcli.scoring.runs import Run
 from realcli_judge.collect import Collected, InstanceSeen, Judged
 from realcli_judge.joined import observation
 from realcli_judge.summary import (
+    NEVER_CALIBRATED,
     AuditSummary,
     GenericSummary,
     JudgeSummary,
@@ -238,7 +239,7 @@ def judge(lock: Lock, collected: Collected, gate: Gate | None) -> JudgeSummary:
             "digest": collected.judge,
             "identity": identity,
             "calibration": calibration[passed] if passed or asked else "not asked for",
-            "gate": gate.told if gate is not None else "This judge was not run over the known-answer set.",
+            "gate": gate.told if gate is not None else NEVER_CALIBRATED,
             "same_family": [] if model is None else [c.name for c in lock.configurations if _kin(c, model)],
             "verdicts": sum(settled.values()),
             "by_program": settled["program"],

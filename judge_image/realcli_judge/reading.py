@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from realcli.api.plan import Lock
-from realcli_judge.summary import ConfigurationSummary, Counts, Flag, JudgeSummary, Number, Reading, TrialSummary
+from realcli_judge.summary import (
+    NEVER_CALIBRATED,
+    ConfigurationSummary,
+    Counts,
+    Flag,
+    JudgeSummary,
+    Number,
+    Reading,
+    TrialSummary,
+)
 
 
 def reading(configurations: Sequence[ConfigurationSummary], catalogue: int, observed: int) -> Reading:
@@ -87,7 +96,7 @@ def flags(
     judge: JudgeSummary,
 ) -> list[Flag]:
     """In the order of their weight."""
-    return [*_flags(lock, counts, configurations, trials), *(_judge_flags(judge) if "COLLAB" in lock.modes else ())]
+    return [*_flags(lock, counts, configurations, trials), *(_judge_flags(judge, lock) if "COLLAB" in lock.modes else ())]
 
 
 def _flags(
@@ -146,7 +155,7 @@ def _flags(
         )
 
 
-def _judge_flags(judge: JudgeSummary) -> Iterator[Flag]:
+def _judge_flags(judge: JudgeSummary, lock: Lock) -> Iterator[Flag]:
     if judge.identity.model is None:
         yield Flag(
             code="uncalibrated",
@@ -157,7 +166,7 @@ def _judge_flags(judge: JudgeSummary) -> Iterator[Flag]:
         yield Flag(
             code="uncalibrated",
             text=f"The judge {judge.identity.model} is not calibrated: S and J are as good as its verdicts, and nobody measured "
-            f"those. {judge.gate}",
+            f"those. {judge.gate}{_how_to_calibrate(lock) if judge.gate == NEVER_CALIBRATED else ''}",
         )
     if judge.same_family:
         yield Flag(
@@ -166,6 +175,12 @@ def _judge_flags(judge: JudgeSummary) -> Iterator[Flag]:
         )
     if judge.cost.exhausted:
         yield Flag(code="judge-budget", text="The judge's budget was spent: what it did not come to is unscored, never 0.")
+
+
+def _how_to_calibrate(lock: Lock) -> str:
+    """The command, with the storage the sweep's reports look for the gate in; FILE is what the sweep was made of."""
+    store = "/".join(part for part in (lock.spec.storage.bucket, lock.spec.storage.prefix.strip("/")) if part)
+    return f" Run: realcli judge calibrate --sweep FILE --store s3://{store}"
 
 
 def _many(count: int, what: str) -> str:

@@ -150,6 +150,10 @@ class TaskSummary(Frozen):
     suspect_trials: list[int] = []
 
 
+NEVER_CALIBRATED = "This judge was not run over the known-answer set."
+"""`gate` of a judge without one."""
+
+
 class JudgeSummary(Frozen):
     """Who judged, and how far to trust it."""
 

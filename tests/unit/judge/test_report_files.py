@@ -158,6 +158,23 @@ def test_a_passed_gate_is_said_and_names_another_report(judged: SealedSweep, tmp
     assert "uncalibrated" not in [flag["code"] for flag in found["flags"]]
 
 
+@pytest.mark.parametrize("gated", [False, True])
+def test_a_judge_without_a_gate_is_told_how_to_get_one(judged: SealedSweep, tmp_path: Path, gated: bool) -> None:
+    """A stored gate is not overwritten: one that was not passed calls for another judge."""
+    sweep = judged.copy(tmp_path / "store")
+    identity = identity_of(sweep.lock.spec.judge)
+    gate = Gate(
+        judge=identity.content_digest(), identity=identity, known=identity.catalogue, cases=3, verdicts=[], answers=[],
+        disagreements=[], passed=False, told="Not passed: S of the ideal runs is 0.5.",
+    )  # fmt: skip
+    if gated:
+        sweep.store.put_once(calibration("p", digest8(gate.judge)), gate.canonical())
+    flags = {flag["code"]: flag["text"] for flag in json.loads(report(sweep)["summary.json"])["flags"]}
+    bucket = sweep.lock.spec.storage.bucket
+    end = gate.told if gated else f" Run: realcli judge calibrate --sweep FILE --store s3://{bucket}/p"
+    assert flags["uncalibrated"].endswith(end)
+
+
 def test_a_gate_of_another_form_is_refused(judged: SealedSweep, tmp_path: Path) -> None:
     sweep = judged.copy(tmp_path / "store")
     digest = identity_of(sweep.lock.spec.judge).content_digest()
