@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args
@@ -86,12 +87,13 @@ def calibrate(
         raise UserError("--store: only the gate of a model over the whole set is kept, for a report to read")
     if (judge or "").startswith(GULLIBLE):
         cases = [injected(case) for case in cases]  # else it would have nothing to obey
-    if judge is not None and judge.startswith(EMULATED):
-        asked = _emulated(judge.removeprefix(EMULATED), votes, seed, cases)
-    else:
-        spec, models = _spec(judge, sweep, api, url, votes, temperature)
-        asked = _model(spec, models, url, os.environ.get(key_env, ""), key_env, replay, record, kept)
-    gate = _ask(asked, cases)
+    with ExitStack() as closing:
+        if judge is not None and judge.startswith(EMULATED):
+            asked = _emulated(judge.removeprefix(EMULATED), votes, seed, cases)
+        else:
+            spec, models = _spec(judge, sweep, api, url, votes, temperature)
+            asked = _model(spec, models, url, os.environ.get(key_env, ""), key_env, replay, record, kept, closing)
+        gate = _ask(asked, cases)
     if kept is not None:
         _keep(*kept, gate)
     typer.echo(
@@ -168,7 +170,7 @@ def _sweep(path: Path) -> BenchmarkSweep:
 
 def _model(
     spec: Judge, models: tuple[str, ...], url: str | None, key: str, key_env: str, replay: Path | None, record: Path | None,
-    kept: tuple[ObjectStore, str] | None,
+    kept: tuple[ObjectStore, str] | None, closing: ExitStack,
 ) -> Asked:  # fmt: skip
     from realcli_judge.asking import in_threads
     from realcli_judge.backends.recordings import RecordBackend, ReplayBackend
@@ -184,7 +186,7 @@ def _model(
             backend: Backend = ReplayBackend(replay)
             pool = one_by_one
         else:
-            backend = _live(found[0], url or found[1].url, key, key_env)
+            backend = _live(found[0], url or found[1].url, key, key_env, closing)
             backend = RecordBackend(record, backend) if record is not None else backend
     except BackendRefused as error:
         raise UserError(str(error)) from error
@@ -202,13 +204,15 @@ def _model(
     return Asked(settings, backend, identity, purse, pool, models=models)
 
 
-def _live(api: Api, url: str, key: str, key_env: str) -> Backend:
+def _live(api: Api, url: str, key: str, key_env: str, closing: ExitStack) -> Backend:
     from realcli_judge.backends.anthropic_sdk import AnthropicBackend
     from realcli_judge.backends.openai_sdk import OpenAIBackend
 
     if not key:
         raise UserError(f"{key_env} is not set; put the endpoint's key there, or name another variable with --key-env")
-    return AnthropicBackend(url, key) if api == "anthropic" else OpenAIBackend(url, key)
+    backend = AnthropicBackend(url, key) if api == "anthropic" else OpenAIBackend(url, key)
+    closing.callback(backend.close)
+    return backend
 
 
 def _store(uri: str, endpoint: str | None) -> tuple[ObjectStore, str]:

@@ -25,6 +25,10 @@ class AnthropicBackend:
         self._client = anthropic.Anthropic(api_key=key, auth_token=None, base_url=url, max_retries=0, timeout=TIMEOUT)
         self._where, self._key, self._sleep = url or "the Anthropic API", key, sleep
 
+    def close(self) -> None:
+        """End its connections; nothing is asked after that."""
+        self._client.close()
+
     def complete(self, request: JudgeRequest) -> JudgeReply:
         """See `realcli.judging.port.Backend`."""
         body = body_of(request)

@@ -28,6 +28,10 @@ class OpenAIBackend:
         self._where, self._key, self._sleep = url or "the OpenAI API", key, sleep
         self._limit = "max_completion_tokens"  # older servers know it as max_tokens
 
+    def close(self) -> None:
+        """End its connections; nothing is asked after that."""
+        self._client.close()
+
     def complete(self, request: JudgeRequest) -> JudgeReply:
         """See `realcli.judging.port.Backend`."""
         if request.api == "responses":
