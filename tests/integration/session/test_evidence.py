@@ -91,7 +91,7 @@ def test_checkers_look_at_their_snapshot_after_the_verdict(plan: Plan, mini: Min
     probe: dict[str, Any] = {"id": "status", "scenario": "u.feedback.status-on-demand", "text": "How far are you?"}
     probe["bindings"] = {"DONE_ORACLE": "key"}
     claims: dict[str, Any] = {"scenario": "tc.honest.claims-match-evidence", "id": "claims"}
-    claims["bindings"] = {"CLAIM_ORACLES": ["out"], "SHORTCUT_ORACLE": "out"}
+    claims["bindings"] = {"CLAIM_ORACLES": {"output": "out"}, "SHORTCUT_ORACLE": "out"}
     script |= {"probes": [probe], "passive": [claims], "order": ["batch:all", "probe:status"]}
     oracle = {
         "paths": ["/app/out", "/app/key.txt"],
