@@ -113,6 +113,7 @@ def test_whoever_ends_it_leaves_no_process(tmp_path: Path, mini: Mini, image: Pa
         [sys.executable, "-m", "realcli_cli", *map(str, command)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"TMPDIR": str(own)}, text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job has it ignored
     )  # fmt: skip
     with process:
         begun = until(lambda: next(own.glob("rcli-*/root/app/begun"), None) or process.poll() is not None)
