@@ -122,7 +122,7 @@ def test_whoever_ends_it_leaves_no_process(tmp_path: Path, mini: Mini, image: Pa
             os.killpg(process.pid, number)  # as a terminal does
         else:
             process.send_signal(number)
-        said = process.communicate(timeout=240)[0]
+        said = process.communicate(timeout=60)[0]
     until(lambda: not of_run(own))
     if number is not signal.SIGKILL:
         assert process.returncode not in (0, 2), said
