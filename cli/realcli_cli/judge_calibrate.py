@@ -72,7 +72,7 @@ def calibrate(
     endpoint: Annotated[str | None, typer.Option(help="S3 endpoint, where it is not AWS.", envvar="AWS_ENDPOINT_URL")] = None,
     output: Annotated[str, typer.Option("--output", "-o", help="text or json.")] = "text",
 ) -> None:
-    """Run a judge over runs whose verdicts are known. Exit code 0: it passes the gate (or --only); 1: it does not; 3: no recording."""
+    """Run a judge over runs whose verdicts are known. Exit code 0: it passes the gate (or --only); 1: not; 3: no recording."""
     if output not in ("text", "json"):
         raise UserError(f"--output {output}: expected text or json")
     if (judge is None) == (sweep is None):
