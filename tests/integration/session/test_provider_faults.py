@@ -22,6 +22,10 @@ from tests.support.terminus import words_folder
 STARTER = REPOSITORY / "benchmark" / "starter"
 PROGRAMS = ("claude-code", "codex", "terminus-2")
 AT_ONCE = {"retry-after": "0"}
+READ = {"stall": "middle", "stall_seconds": 3}
+"""The program has long read what was sent when more happens."""
+TEXT_KEPT = {"claude-code": "ProviderUnavailable", "codex": "Completed", "terminus-2": "Completed"}
+"""Claude Code asks again for an answer of which no block was whole, and gives up where it already took one over."""
 SCRIPT = """
 rules:
 - {when: {opening: /app/site.ini}, policy: "realcli_provider.policies.site_settings:work"}
@@ -51,8 +55,10 @@ CASES: dict[str, Case] = {
     "this request alone is refused": Case({"status": 400}, "AgentCrashed"),
     "cut before the first byte": Case({"reset": "before", "times": 1}, "Completed"),
     "cut after the first byte": Case({"reset": "first-byte", "times": 1}, "Completed"),
-    "cut in the middle": Case({"cut": True, "times": 1}, "Completed"),
-    "cut in the middle, in good order": Case({"cut": True, "end": True, "times": 1}, "Completed"),
+    "cut before a block was whole": Case({"cut": 2, "times": 1}, "Completed"),
+    "cut before a block was whole, in good order": Case({"cut": 2, "end": True, "times": 1}, "Completed"),
+    "cut after the program read a whole text": Case({**READ, "cut": True, "times": 1}, TEXT_KEPT),
+    "cut after the program read a whole text, in good order": Case({**READ, "cut": True, "end": True, "times": 1}, TEXT_KEPT),
     "an error in the middle": Case(
         {"cut": True, "error_event": True, "times": 1},
         {"claude-code": "ProviderUnavailable", "codex": "Completed", "terminus-2": "Completed"},
@@ -117,7 +123,7 @@ def planned(folder: Path, program: str, toolkit: Path, url: str, **limits: Any) 
 
 
 QUICK = {
-    ("cut in the middle, in good order", "claude-code"),
+    ("cut before a block was whole, in good order", "claude-code"),
     ("overloaded for good", "codex"),
     ("no JSON, once", "terminus-2"),
 }
