@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from prometheus_client import start_http_server
@@ -43,24 +43,47 @@ def configure_logging(level: str) -> None:
     logging.basicConfig(level=number, stream=sys.stdout, format='{"level": "%(levelname)s", "event": "%(name)s: %(message)s"}')
 
 
+class Wired(NamedTuple):
+    """The operator's parts without a shell: what `WatchLayer.start` is given, and the layer itself."""
+
+    layer: WatchLayer
+    reconcilers: dict[Kind, Reconciler[Any, Any]]
+
+
+def wired(
+    settings: Settings,
+    transport: Transport,
+    metrics: Metrics,
+    layers: LayerSettings,
+    policy: Policy | None = None,
+    faults: Faults | None = None,
+) -> Wired:
+    """Store, queue, reconcilers and the client they write with."""
+    source = HttpSource(transport)
+    layer = WatchLayer(source, layers, metrics=metrics)
+    api = KubeClient(transport, source)
+    policy = policy or Policy(keep_failed_pods=settings.keep_failed_pods)
+    observer = Observer(api, layer.store, settings, layer.clock, policy)
+    executor = Executor(api, layer.store, layer.sink, faults)
+    return Wired(
+        layer,
+        {
+            Kind.TRIAL: TrialReconciler(observer, executor),
+            Kind.SWEEP: SweepReconciler(observer, executor, layer.queue),
+        },
+    )
+
+
 async def operate(settings: Settings, *, stop_flag: asyncio.Event | None = None, ready_flag: asyncio.Event | None = None) -> None:
     """Run the operator until a signal or ``stop_flag``."""
     metrics = Metrics()
     configuration = await load_configuration(settings.kubeconfig)
     burst = max(1, int(settings.writes_per_second))
     client = ClientSettings(writes_per_second=settings.writes_per_second, write_burst=burst)
-    transport = Transport(configuration, client, metrics)
-    source = HttpSource(transport)
-    workers = WorkerSettings(count=settings.workers)
-    layer = WatchLayer(source, LayerSettings(namespaces=settings.namespaces, workers=workers), metrics=metrics)
-    api = KubeClient(transport, source)
-    policy = Policy(keep_failed_pods=settings.keep_failed_pods)
-    observer = Observer(api, layer.store, settings, layer.clock, policy)
-    executor = Executor(api, layer.store, layer.sink, Faults(settings.fault))
-    reconcilers: dict[Kind, Reconciler[Any, Any]] = {
-        Kind.TRIAL: TrialReconciler(observer, executor),
-        Kind.SWEEP: SweepReconciler(observer, executor, layer.queue),
-    }
+    faults = Faults(settings.fault, settings.fault_write)
+    transport = Transport(configuration, client, metrics, wrote=faults.wrote)
+    layers = LayerSettings(namespaces=settings.namespaces, workers=WorkerSettings(count=settings.workers))
+    layer, reconcilers = wired(settings, transport, metrics, layers, faults=faults)
 
     async def start() -> None:
         await layer.start(reconcilers)

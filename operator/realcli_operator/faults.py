@@ -18,12 +18,22 @@ class FaultPoint(StrEnum):
 
 
 class Faults:
-    """Dies at the chosen point; without one it does nothing."""
+    """Dies at the chosen point, or right after the ``write``-th write of this process (from 1) has been answered; with neither
+    it does nothing."""
 
-    def __init__(self, point: FaultPoint | None = None) -> None:
+    def __init__(self, point: FaultPoint | None = None, write: int | None = None) -> None:
         self._point = point
+        self._writes_left = write
 
     def reached(self, point: FaultPoint) -> None:
         """The write of ``point`` is done."""
         if point is self._point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def wrote(self) -> None:
+        """The API server has answered a write with success."""
+        if self._writes_left is None:
+            return
+        self._writes_left -= 1
+        if self._writes_left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)

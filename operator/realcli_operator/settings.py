@@ -49,6 +49,7 @@ class Settings:
     log_level: str = "INFO"
     version: str = field(default_factory=lambda: metadata.version("realcli"))
     fault: FaultPoint | None = None
+    fault_write: int | None = None
 
     @staticmethod
     def from_environment(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -76,6 +77,7 @@ class Settings:
             kubeconfig=Path(kubeconfig) if kubeconfig else None,
             log_level=given.choice("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
             fault=_fault(given, environ),
+            fault_write=_fault_write(given, environ),
         )
 
 
@@ -134,3 +136,9 @@ def _fault(given: _Reader, environ: Mapping[str, str]) -> FaultPoint | None:
     if environ.get(f"{PREFIX}ALLOW_FAULTS") != "1" or not environ.get(f"{PREFIX}FAULT_POINT"):
         return None
     return FaultPoint(given.choice("FAULT_POINT", tuple(FaultPoint), ""))
+
+
+def _fault_write(given: _Reader, environ: Mapping[str, str]) -> int | None:
+    if environ.get(f"{PREFIX}ALLOW_FAULTS") != "1" or not environ.get(f"{PREFIX}FAULT_WRITE"):
+        return None
+    return int(given.parsed("FAULT_WRITE", _positive, "a whole number greater than 0"))

@@ -7,11 +7,15 @@ phases with scripted ends and termination messages, and serves the plan Job's lo
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
+import itertools
 import json
 import ssl
 import subprocess
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,13 +24,12 @@ from typing import Any
 from aiohttp import web
 
 from realcli.api.plan import PLAN_BEGIN, PLAN_END, Plan, PlanConfiguration, PlanTask, Platform, encode_plan
-from realcli.api.termination import Result, Termination
+from realcli.api.termination import Result, Termination, parse_termination
 from realcli_operator.kube.errors import Conflict, Invalid, NotFound
 from realcli_operator.kube.names import LABEL_ATTEMPT, LABEL_ROLE, LABEL_SWEEP, LABEL_TRIAL
 from realcli_operator.kube.transport import ClientSettings, Transport
 
 NODE = "stub"
-SEAL = "sha256:" + "5" * 64
 GROUP = "/apis/realcli.dev/v1alpha1/namespaces"
 Json = dict[str, Any]
 
@@ -52,13 +55,23 @@ class Client:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a script decides on."""
+    """What a script decides on. ``sealed``: the seal that storage holds of this attempt."""
 
     role: str
     trial: str
     attempt: str
     name: str
     pod: Json
+    sealed: str | None = None
+
+    @property
+    def namespace(self) -> str:
+        return str(self.pod["metadata"]["namespace"])
+
+    @property
+    def own_seal(self) -> str:
+        """A seal that no other pod writes."""
+        return "sha256:" + hashlib.sha256(self.pod["metadata"]["uid"].encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -77,12 +90,16 @@ def happy(seen: Seen) -> Act:
     match seen.role:
         case "plan":
             return Act(say("Plan", Result.PLANNED, seal=plan_of(seen.pod).content_digest()))
+        case "work" if seen.sealed not in (None, seen.own_seal):  # an earlier pod of this name; nothing is overwritten
+            return Act(say("Work", Result.WORK_INVALID, reason="StorageUnavailable", message="another's objects are there"))
         case "work":
             counts = {"turns": 7, "tokens": {"input": 100, "output": 20}, "workingSeconds": "12.5", "node": NODE}
-            return Act(say("Work", Result.WORK_SEALED, reason="Completed", seal=SEAL, **counts))
+            return Act(say("Work", Result.WORK_SEALED, reason="Completed", seal=seen.own_seal, **counts))
+        case "verify" if seen.sealed is None:
+            return Act(say("Verify", Result.NO_WORK_SEAL, message="no work seal in storage"))
         case "verify":
             values = {"reason": "Completed", "workEnd": "Completed", "reward": "1", "checks": {"passed": 8, "total": 8}}
-            return Act(say("Verify", Result.VERDICT, seal="sha256:" + "6" * 64, workSeal=SEAL, **values))
+            return Act(say("Verify", Result.VERDICT, seal=seen.own_seal, workSeal=seen.sealed, **values))
         case "judge":
             return Act(say("Judge", Result.JUDGED, seal="sha256:" + "7" * 64))
     row = {"configuration": "claude-code.sonnet", "rExec": "1.000", "rCollab": "1.000", "s": "0.500~", "j": "0.500"}
@@ -109,7 +126,10 @@ def plan_of(pod: Json) -> Plan:
 
 @dataclass
 class StubKubelet:
-    """Runs in a thread with its own event loop. ``scripts`` by sweep name; without one all goes well."""
+    """Runs in a thread with its own event loop. ``scripts`` by sweep name; without one all goes well.
+
+    ``nodes``: pods go to them in turn; what happens to the pods of a node in ``dead`` nobody confirms.
+    """
 
     plane: Any
     folder: Path
@@ -117,9 +137,16 @@ class StubKubelet:
     scripts: dict[str, Script] = field(default_factory=dict)
     history: list[str] = field(default_factory=list)
     """Names of pods in the order in which they ran."""
+    ran: list[tuple[str, str, str]] = field(default_factory=list)
+    """Namespace, name and uid, likewise."""
+    bucket: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    """Storage: (namespace, trial, attempt) -> the seal that was stored first."""
+    nodes: list[str] = field(default_factory=lambda: [NODE])
+    dead: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
     _logs: dict[tuple[str, str], str] = field(default_factory=dict)
     _ended: set[str] = field(default_factory=set)
+    _turn: Iterator[int] = field(default_factory=itertools.count)
     _stop: threading.Event = field(default_factory=threading.Event)
     _ready: threading.Event = field(default_factory=threading.Event)
 
@@ -142,14 +169,12 @@ class StubKubelet:
         await self._register(port)
         self._ready.set()
         while not self._stop.is_set():
-            for namespace in sorted(self.namespaces):
-                try:
-                    await self._look(namespace)
-                except (NotFound, Conflict, Invalid):  # an object changed or went under our hands: look again
-                    continue
-                except Exception as error:
-                    self.errors.append(repr(error))
-            await asyncio.sleep(0.05)
+            began = time.monotonic()
+            try:
+                await self._look()
+            except Exception as error:
+                self.errors.append(repr(error))
+            await asyncio.sleep(max(0.05, time.monotonic() - began))  # at most half of one processor
         await self.admin.transport.close()
         await runner.cleanup()
 
@@ -172,18 +197,37 @@ class StubKubelet:
         return runner, server.sockets[0].getsockname()[1]
 
     async def _register(self, port: int) -> None:
-        await self.admin.send("POST", "/api/v1/nodes", {"metadata": {"name": NODE}})
+        self._port = port
+        for node in self.nodes:
+            await self.register(self.admin, node)
+
+    async def register(self, admin: Any, node: str) -> None:
+        """A node, as an object; the logs of its pods are asked for on the stub's port."""
+        await admin.send("POST", "/api/v1/nodes", {"metadata": {"name": node}})
         status = {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._port}},
         }
-        await self.admin.merge(f"/api/v1/nodes/{NODE}/status", {"status": status})
+        await admin.merge(f"/api/v1/nodes/{node}/status", {"status": status})
 
-    async def _look(self, namespace: str) -> None:
+    async def _look(self) -> None:
+        """Pods that have not ended: one that has goes at once when it is deleted."""
         selector = "labelSelector=app.kubernetes.io%2Fmanaged-by%3Drealcli"
-        pods = await self.admin.send("GET", f"/api/v1/namespaces/{namespace}/pods?{selector}")
-        for pod in pods["items"]:
-            await self._move(namespace, pod)
+        living = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+        pods = (await self.admin.send("GET", f"/api/v1/pods?{selector}&{living}"))["items"]
+        slots = asyncio.Semaphore(4)
+
+        async def move(pod: Json) -> None:
+            async with slots:
+                with contextlib.suppress(NotFound, Conflict, Invalid):  # it changed or went under our hands: look again
+                    await self._move(pod["metadata"]["namespace"], pod)
+
+        await asyncio.gather(*(move(pod) for pod in pods if self._is_ours(pod)))
+
+    def _is_ours(self, pod: Json) -> bool:
+        metadata = pod["metadata"]
+        made_by_us = {LABEL_ROLE, LABEL_SWEEP} <= metadata["labels"].keys() or "deletionTimestamp" in metadata
+        return made_by_us and metadata["namespace"] in self.namespaces and pod["spec"].get("nodeName") not in self.dead
 
     async def _move(self, namespace: str, pod: Json) -> None:
         metadata = pod["metadata"]
@@ -197,12 +241,15 @@ class StubKubelet:
         if phase in {"Succeeded", "Failed"} or metadata["uid"] in self._ended:
             return
         if not pod["spec"].get("nodeName"):
-            target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+            living = [node for node in self.nodes if node not in self.dead]
+            node = living[next(self._turn) % len(living)]
+            target = {"apiVersion": "v1", "kind": "Node", "name": node}
             await self.admin.send("POST", f"{path}/binding", {"metadata": {"name": metadata["name"]}, "target": target})
-            pod["spec"]["nodeName"] = NODE
+            pod["spec"]["nodeName"] = node
         labels = metadata["labels"]
         trial, attempt = labels.get(LABEL_TRIAL, ""), labels.get(LABEL_ATTEMPT, "1")
-        seen = Seen(labels[LABEL_ROLE], trial, attempt, metadata["name"], pod)
+        place = (namespace, trial, attempt)
+        seen = Seen(labels[LABEL_ROLE], trial, attempt, metadata["name"], pod, self.bucket.get(place))
         act = self.scripts.get(labels[LABEL_SWEEP], happy)(seen)
         if act is not None and act.waiting is not None:
             reason, message = act.waiting
@@ -211,6 +258,7 @@ class StubKubelet:
             return
         if phase != "Running":
             self.history.append(metadata["name"])
+            self.ran.append((namespace, metadata["name"], metadata["uid"]))
             await self._write(path, pod, "Running", lambda name: {"running": {"startedAt": _now()}})
         if act is None:
             return
@@ -219,6 +267,9 @@ class StubKubelet:
             self._logs[(namespace, metadata["name"])] = "\n".join(lines)
         main = pod["spec"]["containers"][-1]["name"]
         message = act.message or ""
+        said = parse_termination(message)
+        if said is not None and said.result is Result.WORK_SEALED and said.seal is not None:
+            self.bucket.setdefault(place, said.seal)
         await self._write(path, pod, "Succeeded", lambda name: _terminated(0, message if name == main else ""))
         self._ended.add(metadata["uid"])
 

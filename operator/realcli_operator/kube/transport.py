@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +66,11 @@ class Transport:
         settings: ClientSettings | None = None,
         metrics: Metrics | None = None,
         clock: Clock | None = None,
+        wrote: Callable[[], None] | None = None,
     ) -> None:
+        """``wrote`` is called after each write that the API server has answered with success; dry runs are none."""
         self.settings = settings or ClientSettings()
+        self._wrote = wrote
         self._metrics = metrics or Metrics()
         self._clock: Clock = clock or SystemClock()
         configuration.connection_pool_maxsize = self.settings.max_connections
@@ -137,6 +140,8 @@ class Transport:
                 self._metrics.reads.labels(resource, code).inc()
         if response.status >= 400:
             raise _error(response.status, response.headers.get("Retry-After"), data)
+        if self._wrote is not None and method in _WRITES and "dryRun" not in (query or {}):
+            self._wrote()
         return data
 
     async def _send(
