@@ -180,6 +180,9 @@ SWEEP: Final = Definition(
         "spec.pods.tolerations[]": (
             Rule("has(self.key) || self.operator == 'Exists'", "a toleration without key needs operator: Exists"),
         ),
+        "spec.retryInvalid": (
+            Rule("self >= oldSelf", "retryInvalid only goes up: each step runs the repeats again that ended Invalid"),
+        ),
         "spec.cancel": (Rule("!oldSelf || self", "cancel is final: make a new sweep"),),
         "spec.budget": (Rule("has(self.usd) || has(self.tokens)", "give usd, tokens or both"),),
         "spec.judge": (
@@ -225,6 +228,7 @@ SWEEP: Final = Definition(
         Column("Trials", "string", ".status.trials", "Terminal and all trials."),
         Column("Valid", "integer", ".status.counts.sealed", "Valid trials."),
         Column("Invalid", "integer", ".status.counts.invalid", "Invalid trials."),
+        Column("Withdrawn", "integer", ".status.counts.tasksWithdrawn", "Tasks left out: their own tests are broken.", 1),
         Column("Cost", "string", ".status.cost", "US dollars of the trials so far; ≥ where attempts left no count."),
         Column("R-EXEC", "string", ".status.rExec", "R of EXEC, where there is one configuration."),
         Column("R-COLLAB", "string", ".status.rCollab", "R of COLLAB, where there is one configuration."),

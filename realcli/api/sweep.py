@@ -17,7 +17,7 @@ __all__ = ["Agent", "BenchmarkSweep", "Endpoint", "Endpoints", "InsecureHttp", "
 
 Mode = Literal["EXEC", "COLLAB"]
 MODES: tuple[Mode, ...] = ("COLLAB", "EXEC")  # sorted, as the ordinal needs them
-MUTABLE = ("suspend", "cancel", "parallelism", "budget", "ttlAfterFinished")
+MUTABLE = ("suspend", "cancel", "retryInvalid", "parallelism", "budget", "allowIncomplete", "ttlAfterFinished")
 MUTABLE_OF_MODELS = ("maxConcurrentTrials",)
 IMMUTABLE = (
     f"spec is immutable except {', '.join((*MUTABLE, *(f'models[].{name}' for name in MUTABLE_OF_MODELS)))}; make a new sweep"
@@ -172,6 +172,18 @@ class SweepSpec(Frozen):
         default=False,
         description="True ends the sweep for good: running pods are ended, groups that are complete are judged and reported.",
     )
+    retry_invalid: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="Raise it to run the repeats that ended Invalid again: their attempt number goes on, retry.infrastructure "
+        "counts anew, what is sealed stays. It never goes back. Mutable.",
+    )
+    allow_incomplete: bool = Field(
+        default=False,
+        description="True: scores stand in the status also where trials ended Invalid, tasks were withdrawn or groups not "
+        "judged. The report is written either way, with counts and bounds. Mutable.",
+    )
     queue_name: Annotated[str, StringConstraints(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=63)] = Field(
         default="", description="Kueue LocalQueue that admits the pods of trials; empty: none."
     )
@@ -218,6 +230,20 @@ class SweepCounts(Frozen):
     collab: ModeCounts = Field(default=ModeCounts(), description="COLLAB.")
     groups: int = Field(default=0, description="Groups (configuration, task) of the plan.")
     groups_judged: int = Field(default=0, description="Groups judged.")
+    groups_incomplete: int = Field(default=0, description="Groups judged although a repeat of theirs ended Invalid.")
+    groups_withdrawn: int = Field(default=0, description="Groups of tasks that are withdrawn: left out of every score.")
+    tasks_withdrawn: int = Field(default=0, description="Tasks withdrawn: their own tests fail with the reference solution.")
+
+
+class ControlEnd(Frozen):
+    """How a control ended, and where its files lie: `trials/<ordinal>/attempt-<attempt>/control-<number>/` of the sweep."""
+
+    result: Literal["Passed", "Failed"] = Field(description="Passed: the reference solution earns reward 1.")
+    ordinal: int = Field(ge=0, le=99999, description="Trial whose pod it was.")
+    attempt: int = Field(ge=1, description="Its attempt then.")
+    number: int = Field(ge=1, description="Number of the control pod.")
+    seal: Digest | None = Field(default=None, description="Digest of its seal.json; absent: it left none.")
+    detail: Annotated[str, StringConstraints(max_length=200)] = Field(default="", description="For people: why it failed.")
 
 
 class ScoreRow(Frozen):
@@ -261,6 +287,28 @@ class Resolved(Frozen):
     ]
 
 
+class ControlRow(Frozen):
+    """The control of a task: its verifier run on the reference solution, because a trial's ended without a verdict."""
+
+    task: Annotated[str, StringConstraints(max_length=253)] = Field(description="Task.")
+    image: Annotated[str, StringConstraints(max_length=512)] = Field(description="Image of the task.")
+    verifier: Annotated[str, StringConstraints(max_length=128)] = Field(description="Version of its verifier.")
+    result: Literal["Running", "Passed", "Failed"] = Field(description="Running, Passed or Failed.")
+    trial: Annotated[str, StringConstraints(max_length=253)] = Field(description="Trial whose pod it is.")
+    end: ControlEnd | None = Field(default=None, description="How it ended.")
+
+
+class Withdrawn(Frozen):
+    """A task that is left out of the sweep for all configurations."""
+
+    task: Annotated[str, StringConstraints(max_length=253)] = Field(description="Task.")
+    reason: Literal["VerifierFault"] = Field(description="VerifierFault: its own tests fail with the reference solution.")
+    configurations: Annotated[list[Annotated[str, StringConstraints(max_length=253)]], Field(max_length=10)] = Field(
+        description="Configurations whose trials met it, sorted; the first ten."
+    )
+    more: int = Field(default=0, ge=0, description="Configurations beside those.")
+
+
 class SweepStatus(Frozen):
     """Observed state of a sweep. A condition of type Complete, Failed … is the truth, `state` its summary."""
 
@@ -270,7 +318,11 @@ class SweepStatus(Frozen):
     observed_generation: int | None = Field(default=None, ge=0, description="Generation this status is about.")
     conditions: Annotated[
         list[Condition],
-        Field(default=[], max_length=16, description="Planned, Ready, Degraded, Suspended, BudgetExhausted, Complete, Failed."),
+        Field(
+            default=[],
+            max_length=16,
+            description="Planned, Ready, Degraded, Suspended, BudgetExhausted, TasksSuspect, Complete …",
+        ),
     ]
     resolved: Resolved | None = Field(default=None, description="What holds now of the fields that may change.")
     counts: SweepCounts = Field(default=SweepCounts(), description="Counters.")
@@ -293,6 +345,15 @@ class SweepStatus(Frozen):
     lock_digest: Digest | None = Field(default=None, description="Digest of sweep.json in storage.")
     storage_uri: str | None = Field(default=None, alias="storageURI", max_length=1024, description="Where the sweep's files lie.")
     report_uri: str | None = Field(default=None, alias="reportURI", max_length=1024, description="Where the report lies.")
+    round: int = Field(default=1, ge=1, description="1 + retryInvalid, as far as it is obeyed.")
+    controls: Annotated[
+        list[ControlRow],
+        Field(default=[], max_length=1000, description="Controls of tasks whose tests ended without a verdict, sorted by task."),
+    ]
+    withdrawn: Annotated[
+        list[Withdrawn],
+        Field(default=[], max_length=1000, description="Tasks withdrawn from the sweep for all configurations, sorted."),
+    ]
     scores: Annotated[list[ScoreRow], Field(default=[], max_length=50, description="Scores, up to 50 configurations.")]
     r_exec: str | None = Field(default=None, max_length=16, description="Column: R of EXEC where there is one configuration.")
     r_collab: str | None = Field(default=None, max_length=16, description="Column: R of COLLAB.")

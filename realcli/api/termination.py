@@ -26,6 +26,8 @@ class Result(StrEnum):
     WORK_INVALID = "WorkInvalid"  # the attempt is invalid for `reason`
     VERDICT = "Verdict"  # the verify seal is written; `reward` holds
     NO_VERDICT = "NoVerdict"  # verify ended without a verdict; `reason` says why; may be retried
+    CONTROL_PASSED = "ControlPassed"  # the control's seal is written: the reference solution earns reward 1
+    CONTROL_FAILED = "ControlFailed"  # it does not: `reason` says how, `reward` holds where the tests left one
     NO_WORK_SEAL = "NoWorkSeal"  # verify found no (intact) work seal: the attempt is lost
     PLANNED = "Planned"
     JUDGED = "Judged"
@@ -37,7 +39,7 @@ class Termination(Frozen):
     """The message. `checksum` covers every other field."""
 
     v: Literal[1] = 1
-    phase: Literal["Plan", "Work", "Verify", "Judge", "Report"]
+    phase: Literal["Plan", "Work", "Verify", "Control", "Judge", "Report"]
     result: Result
     reason: str | None = None
     message: Annotated[str, StringConstraints(max_length=400)] | None = None

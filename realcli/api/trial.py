@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 from realcli.api.base import Digest, DnsLabel, Frozen
 from realcli.api.models import Usd
 from realcli.api.outcomes import Phase
-from realcli.api.sweep import Condition, Mode, ObjectMeta
+from realcli.api.sweep import Condition, ControlEnd, Mode, ObjectMeta
 from realcli.api.sweep import Tokens as Tokens
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
@@ -42,6 +42,15 @@ class Earlier(Frozen):
     uncounted: int = Field(default=0, ge=0, description="Attempts that left no count of tokens or cost.")
 
 
+class Awaiting(Frozen):
+    """The tests ended without a verdict: the control of the task decides what that counts as."""
+
+    reason: Literal["VerifierTimeout", "NoReward", "AgentBrokeEnvironment", "VerifierFault"] = Field(
+        description="The outcome if the control passes. VerifierFault: what the agent cannot have caused."
+    )
+    detail: str = Field(default="", max_length=1024, description="What the last verify pod said.")
+
+
 class TrialStatus(Frozen):
     """Observed state of a trial. `phase` summarises; `reason` is the outcome, `workEnd` how the work pod ended."""
 
@@ -65,6 +74,16 @@ class TrialStatus(Frozen):
     last_invalid_node: str | None = Field(default=None, max_length=253, description="Its node.")
     verify_attempt: int = Field(default=0, ge=0, description="Verify pod of this attempt, from 1; 0 before the first.")
     verify_faults: int = Field(default=0, ge=0, description="Verify pods of this attempt that ended without a verdict.")
+    awaiting: Awaiting | None = Field(default=None, description="Waits for the control of its task.")
+    control_attempt: int = Field(default=0, ge=0, description="Control pod of this attempt, from 1; 0: none was asked of it.")
+    control_faults: int = Field(default=0, ge=0, description="Control pods of this attempt that said nothing.")
+    control: ControlEnd | None = Field(
+        default=None, description="The control that decided, or that this trial ran: of another trial where that asked first."
+    )
+    round: int = Field(default=1, ge=1, description="1 + the retryInvalid that renewed it last.")
+    earlier_invalid: int = Field(
+        default=0, ge=0, description="Of invalidAttempts: those before its renewal, which retry.infrastructure counts no more."
+    )
     retry_after: str | None = Field(
         default=None, description="No new pod before this time.", json_schema_extra={"format": "date-time"}
     )
