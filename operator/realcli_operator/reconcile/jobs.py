@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from realcli.api.termination import Result, Termination, parse_termination
 from realcli_operator.kube.views import ContainerState, PodView
+from realcli_operator.reconcile.endfacts import Trouble, describe, scheduled_at, trouble_of, unscheduled_because
 from realcli_operator.reconcile.facts import JobFacts
-from realcli_operator.reconcile.podends import Trouble, describe, scheduled_at, trouble_of, unscheduled_because
 from realcli_operator.reconcile.policy import Policy
 
 

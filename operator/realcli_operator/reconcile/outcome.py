@@ -12,18 +12,15 @@ from realcli.api.trial import TrialStatus
 from realcli.storage.paths import SweepPaths
 from realcli_operator.kube.views import PodView
 from realcli_operator.reconcile.conditions import rfc3339, with_condition
+from realcli_operator.reconcile.endfacts import AGENT_SIDE, Trouble, has_started, session_message
+from realcli_operator.reconcile.ends import KILLED, SEEN_AS
 from realcli_operator.reconcile.facts import TrialFacts
 from realcli_operator.reconcile.names import work_pod
-from realcli_operator.reconcile.podends import AGENT_SIDE, Trouble, has_started, session_message
 from realcli_operator.reconcile.spending import earlier_of
 
 MAX_MESSAGE: Final = 2048
 MAX_REWARD: Final = 32
 MAX_SHARE: Final = 8
-KILLED: Final = frozenset({"AgentOutOfMemory", "AgentDiskLimit"})
-"""Ends that only the operator sees (OOMKilled, the kubelet's eviction message) …"""
-SEEN_AS: Final = frozenset({"RunnerLost", "AgentCrashed"})
-"""… and what the session, which cannot see why, calls them."""
 
 
 def refused(status: TrialStatus, message: str, now: datetime, generation: int, *, final: bool) -> TrialStatus:
@@ -122,16 +119,6 @@ def _is_reward(text: str | None) -> bool:
         return text is not None and len(text) <= MAX_REWARD and Decimal(text).is_finite()
     except InvalidOperation:
         return False
-
-
-def work_message(pod: PodView) -> Termination | None:
-    """The work session's message if it is one: its result and reason agree with the table."""
-    message = parse_termination(session_message(pod))
-    if message is None or message.phase != "Work" or message.reason not in BY_REASON:
-        return None
-    sealed, invalid = message.result is Result.WORK_SEALED, message.result is Result.WORK_INVALID
-    valid = is_valid(message.reason)
-    return message if (sealed and valid and message.seal is not None) or (invalid and not valid) else None
 
 
 def carried(status: TrialStatus, message: Termination) -> TrialStatus:

@@ -9,8 +9,8 @@ from realcli.api.sweep import Limits
 from realcli.api.trial import TrialStatus
 from realcli_operator.kube.views import ContainerState, PodView
 from realcli_operator.reconcile.conditions import is_true, with_condition
+from realcli_operator.reconcile.endfacts import AGENT_SIDE, SESSION
 from realcli_operator.reconcile.plans import Note
-from realcli_operator.reconcile.podends import AGENT_SIDE, SESSION
 from realcli_operator.reconcile.policy import Policy
 
 STORAGE_BLOCKED: Final = "StorageBlocked"

@@ -12,17 +12,33 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from realcli.api.base import seconds
-from realcli.api.outcomes import BY_REASON, Effect, Phase, effect_of, is_valid
+from realcli.api.outcomes import Effect, Phase, effect_of
 from realcli.api.termination import Result, Termination, parse_termination
 from realcli.api.trial import TrialStatus
 from realcli_operator.kube.views import ContainerState, PodView
 from realcli_operator.reconcile.conditions import find, rfc3339, with_condition
+from realcli_operator.reconcile.endfacts import (
+    SESSION,
+    Overdue,
+    Taken,
+    Work,
+    all_started,
+    describe,
+    facts_of,
+    facts_of_absent,
+    scheduled_at,
+    session_message,
+    taken_of,
+    trouble_of,
+    unscheduled_because,
+    without_seal,
+    work_message,
+)
+from realcli_operator.reconcile.ends import UNEXPLAINED, End, end_of, is_fault
 from realcli_operator.reconcile.facts import TrialFacts
 from realcli_operator.reconcile.names import PodNumbers, pod_numbers, verify_pod, work_pod
 from realcli_operator.reconcile.outcome import (
-    KILLED,
     MAX_MESSAGE,
-    SEEN_AS,
     began,
     carried,
     ended,
@@ -31,24 +47,8 @@ from realcli_operator.reconcile.outcome import (
     troubled,
     verdict_of,
     work_ended,
-    work_message,
 )
 from realcli_operator.reconcile.plans import Note, PodIntent, Removal, TrialPlan, earliest
-from realcli_operator.reconcile.podends import (
-    SESSION,
-    all_started,
-    describe,
-    disruption,
-    end_of,
-    is_fault,
-    may_have_sealed,
-    out_of_memory,
-    scheduled_at,
-    session_message,
-    trouble_of,
-    unscheduled_because,
-    verify_end,
-)
 from realcli_operator.reconcile.policy import Policy, backoff
 from realcli_operator.reconcile.queued import admitted, queued, ungated_since
 from realcli_operator.reconcile.recent import HELD_BACK
@@ -136,9 +136,9 @@ class _Step:
             if name not in self.facts.absent:
                 return TrialPlan(requeue_after=1.0)
             status = storage_back(status, self.now, self.generation)
-            message = status.message or f"pod {name} is gone and left no message"
-            lost = "Preempted" if status.phase is Phase.QUEUED else "PodLost"  # the queue took back what it had not let in
-            return self._verify(work_ended(status, status.work_end or lost, message), None)
+            queued = status.phase is Phase.QUEUED
+            gone = facts_of_absent(name, Work.WORK, noted=status.work_end, queued=queued, text=status.message or "")
+            return self._work_over(status, end_of(gone), None)
         seen = storage_seen(status, pod, self.facts.sweep.limits, self.now, self.generation, self.policy)
         if pod.finished:
             return self._work_done(placed(seen.status, pod), pod)
@@ -147,24 +147,19 @@ class _Step:
 
     def _work_done(self, status: TrialStatus, pod: PodView) -> TrialPlan:
         message = work_message(pod)
-        end = end_of(pod)
-        if message is not None and message.reason is not None:
-            if message.result is Result.WORK_SEALED:
-                seen = "AgentOutOfMemory" if out_of_memory(pod) else end.reason
-                reason = seen if seen in KILLED and message.reason in SEEN_AS else message.reason
-                return self._verify(work_ended(carried(status, message), reason, message.message), message.seal)
-            if message.reason == "StorageUnavailable":
-                # The seal may be there all the same: stored by an answer that got lost, or by a pod of this very name
-                # that vanished before any status knew it. It is the truth; without one the attempt ends as it says.
-                return self._verify(work_ended(status, message.reason, message.message), None)
+        seal = None
+        if message is not None and message.reason != "StorageUnavailable":  # its counts may be another's, see `ends.py`
             status = carried(status, message)
-            if message.reason != "SessionLost":
-                return self._attempt_over(status, message.reason, message.message or describe(pod))
-            # A session that was told to end says no more than that; the pod says why.
-            return self._attempt_over(status, end.reason, end.message)
-        if may_have_sealed(pod):
-            return self._verify(work_ended(status, end.reason, end.message), None)
-        return self._attempt_over(status, end.reason, end.message)
+            seal = message.seal if message.result is Result.WORK_SEALED else None
+        return self._work_over(status, end_of(facts_of(pod, Work.WORK, noted=status.work_end)), seal)
+
+    def _work_over(self, status: TrialStatus, end: End, seal: str | None) -> TrialPlan:
+        """What follows from the end of a work pod; ``seal``: the digest it announced."""
+        if end.phase is Phase.VERIFYING:
+            plan = self._verify(work_ended(status, end.reason, end.message), seal)
+        else:
+            plan = self._attempt_over(status, end.reason, end.message)
+        return replace(plan, events=(*plan.events, *_gap(end)))
 
     # -- verifying
 
@@ -206,17 +201,14 @@ class _Step:
         if message is None or message.phase != "Verify":
             if not pod.finished:
                 return self._unfinished(status, pod)
-            return self._verify_failed(status, verify_end(pod), describe(pod))
+            return self._verify_over(status, end_of(facts_of(pod, Work.VERIFY)))
         # It has spoken: what still runs in the pod does not matter.
         if message.result is Result.VERDICT:
             return self._verdict(status, pod, message)
         if message.result in (Result.NO_WORK_SEAL, Result.WORK_INVALID):
             return self._no_work_seal(status, message)
-        reason = verify_end(pod)
-        if is_fault(reason):
-            # Else the pod was taken back: verifier and session end at once then, and the session sees only the first.
-            reason = message.reason if message.reason in BY_REASON else "VerifierFault"
-        return self._verify_failed(status, reason, f"{message.reason or message.result}: {message.message or describe(pod)}")
+        # If the pod was taken back, verifier and session end at once, and the session sees only the first: the table knows.
+        return self._verify_over(status, end_of(facts_of(pod, Work.VERIFY)))
 
     def _verdict(self, status: TrialStatus, pod: PodView, message: Termination) -> TrialPlan:
         judged = verdict_of(status, message)
@@ -228,20 +220,16 @@ class _Step:
 
     def _no_work_seal(self, status: TrialStatus, message: Termination) -> TrialPlan:
         """There is nothing (valid) to verify: the attempt ends as its pod did, or as its invalid seal says."""
-        sealed_as = message.work_end or message.reason
-        if message.result is not Result.WORK_INVALID or sealed_as not in BY_REASON or is_valid(sealed_as):
-            sealed_as = None
-        text = status.message or message.message or ""
-        if sealed_as is not None and sealed_as != "SessionLost" and status.work_end not in KILLED:
-            return self._attempt_over(status, sealed_as, message.message or text)
+        sealed_as = (message.work_end or message.reason) if message.result is Result.WORK_INVALID else None
+        anchor, said, text = status.work_seal_digest, message.message or "", status.message or message.message or ""
         # A session that was told to end (SessionLost) cannot say why; the pod's end, if it was seen, does.
-        reason = status.work_end or sealed_as or "PodLost"
-        if sealed_as is None and status.work_seal_digest is not None:
-            reason = "StorageUnavailable"
-            text = f"the work seal {status.work_seal_digest} was announced, but storage has none: {message.message}"
-        elif effect_of(reason) is Effect.VERIFIED:
-            reason, text = "SessionLost", f"the work ended as {reason}, but storage has no seal of it"
-        return self._attempt_over(status, reason, text)
+        found = without_seal(status.work_end, sealed_as=sealed_as, anchor=anchor, said=said, text=text)
+        return self._work_over(status, end_of(found), None)
+
+    def _verify_over(self, status: TrialStatus, end: End) -> TrialPlan:
+        """What follows from the end of a verify pod without a verdict."""
+        plan = self._verify_failed(status, end.reason, end.message)
+        return replace(plan, events=(*plan.events, *_gap(end)))
 
     def _verify_failed(self, status: TrialStatus, reason: str, message: str) -> TrialPlan:
         """No verdict from this pod. What neither task nor verifier can help (storage or the node away, the pod taken
@@ -276,17 +264,18 @@ class _Step:
 
     def _unfinished(self, status: TrialStatus, pod: PodView) -> TrialPlan:
         working = status.verify_attempt == 0
-        taken = disruption(pod)
-        if working and (taken is not None or pod.deleting) and status.work_end is None:
+        if working and (taken_of(pod) is not Taken.NO or pod.deleting) and status.work_end is None:
             # The pod may vanish before its end is seen: remember why.
-            reason = taken or "PodLost"
-            status = work_ended(status, reason, f"{describe(pod)}; its deletion was asked for")
+            end = end_of(facts_of(pod, Work.WORK))
+            status = work_ended(status, end.reason, f"{describe(pod)}; its deletion was asked for")
         if pod.deleting:
             left = self._until_lost(pod)
             if left > 0:
                 return TrialPlan(status=self._changed(status), requeue_after=left)
             if working:
-                status = work_ended(status, "NodeLost", f"{describe(pod)}; its node does not confirm the deletion")
+                text = f"{describe(pod)}; its node does not confirm the deletion"
+                end = end_of(facts_of(pod, Work.WORK, overdue=Overdue.DELETION, text=text))
+                status = work_ended(status, end.reason, end.message)
             return TrialPlan(delete=(Removal(pod.name, pod.uid, 0),), status=self._changed(status), requeue_after=5.0)
         if not all_started(pod):
             return self._not_started(status, pod)
@@ -309,9 +298,11 @@ class _Step:
             if message.result is Result.WORK_SEALED:
                 status = status.model_copy(update={"work_seal_digest": message.seal})
         elif working and status.work_end is None:
-            status = work_ended(status, "SessionLost", describe(pod))
+            end = end_of(facts_of(pod, Work.WORK))
+            status = work_ended(status, end.reason, end.message)
         elif not working:
-            return self._verify_failed(status, verify_end(pod), f"the session left no message: {describe(pod)}")
+            text = f"the session left no message: {describe(pod)}"
+            return self._verify_over(status, end_of(facts_of(pod, Work.VERIFY, text=text)))
         return TrialPlan(delete=(Removal(pod.name, pod.uid),), status=self._changed(status), requeue_after=60.0)
 
     def _not_started(self, status: TrialStatus, pod: PodView) -> TrialPlan:
@@ -326,7 +317,7 @@ class _Step:
             left = seconds(limits.pending) - (self.now - ungated_since(status, pod.creation_timestamp)).total_seconds()
             if left <= 0:
                 text = f"pod {pod.name} was not scheduled within limits.pending ({limits.pending}): {unscheduled_because(pod)}"
-                return self._give_up(status, pod, "SetupTimeout", text)
+                return self._give_up(status, pod, Overdue.PENDING, text)
             return TrialPlan(status=self._changed(status), requeue_after=left)
         status = admitted(status, self.now, self.generation)
         left = seconds(limits.setup) - (self.now - scheduled).total_seconds()
@@ -338,18 +329,19 @@ class _Step:
             since = datetime.fromisoformat(running.last_transition_time) if running is not None else self.now
             patience = trouble.grace.seconds(self.policy) - (self.now - since).total_seconds()
             if patience <= 0:
-                return self._give_up(status, pod, trouble.outcome, f"pod {pod.name}: {trouble.message}")
+                return self._give_up(status, pod, Overdue.NO, f"pod {pod.name}: {trouble.message}")
         if left <= 0:
             text = f"pod {pod.name} did not start within limits.setup ({limits.setup}) of scheduling: {describe(pod)}; "
             text += "kubectl describe pod shows more (a Secret or volume that is missing, a slow pull)"
-            return self._give_up(status, pod, "SetupTimeout", text)
+            return self._give_up(status, pod, Overdue.SETUP, text)
         return TrialPlan(status=self._changed(status), requeue_after=earliest(left, patience))
 
-    def _give_up(self, status: TrialStatus, pod: PodView, reason: str, message: str) -> TrialPlan:
+    def _give_up(self, status: TrialStatus, pod: PodView, overdue: Overdue, text: str) -> TrialPlan:
         """A pod that never ran the agent (or the verifier) beside its session."""
         if status.verify_attempt:
-            return self._verify_failed(status, reason, f"{reason}: {message}")
-        return self._attempt_over(placed(status, pod), reason, message)
+            return self._verify_over(status, end_of(facts_of(pod, Work.VERIFY, overdue=overdue, text=text)))
+        end = end_of(facts_of(pod, Work.WORK, overdue=overdue, text=text))
+        return self._work_over(placed(status, pod), end, None)
 
     # -- ends
 
@@ -424,3 +416,8 @@ class _Step:
         if pod.deletion_timestamp is None:
             return 60.0
         return self.policy.node_lost_grace - (self.now - pod.deletion_timestamp).total_seconds()
+
+
+def _gap(end: End) -> tuple[Note, ...]:
+    """What a person must see of an end that no row of the table explains."""
+    return (Note("Warning", UNEXPLAINED, end.message),) if end.gap else ()
