@@ -68,7 +68,7 @@ def wired(
     return Wired(
         layer,
         {
-            Kind.TRIAL: TrialReconciler(observer, executor),
+            Kind.TRIAL: TrialReconciler(observer, executor, metrics),
             Kind.SWEEP: SweepReconciler(observer, executor, layer.queue),
         },
     )

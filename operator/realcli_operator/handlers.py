@@ -10,6 +10,7 @@ from realcli.api.sweep import SweepSpec
 from realcli_operator.execute import Executor, Refused, StillDeleting
 from realcli_operator.faults import FaultPoint
 from realcli_operator.kube.errors import PermanentError
+from realcli_operator.kube.metrics import Metrics
 from realcli_operator.kube.names import Key, trial_key
 from realcli_operator.kube.queue import KeyedQueue
 from realcli_operator.kube.views import ObjectView, SweepView
@@ -19,6 +20,7 @@ from realcli_operator.pods.jobs import plan_config_map, sweep_job, trial_manifes
 from realcli_operator.pods.parts import BuildError, SweepContext
 from realcli_operator.pods.placing import avoiding
 from realcli_operator.pods.trial import trial_pod
+from realcli_operator.reconcile.ends import UNEXPLAINED
 from realcli_operator.reconcile.facts import SweepFacts, UnreadableObject
 from realcli_operator.reconcile.outcome import refused
 from realcli_operator.reconcile.plans import Note, SweepPlan, Task, TrialPlan
@@ -48,9 +50,10 @@ async def _unreadable(executor: Executor, kind: str, view: ObjectView | None, er
 class TrialReconciler:
     """One step of a trial."""
 
-    def __init__(self, observer: Observer, executor: Executor) -> None:
+    def __init__(self, observer: Observer, executor: Executor, metrics: Metrics | None = None) -> None:
         self._observer = observer
         self._executor = executor
+        self._metrics = metrics or Metrics()
 
     async def observe(self, key: Key) -> TrialSeen | None:
         """See `Observer.trial`."""
@@ -83,6 +86,7 @@ class TrialReconciler:
             return Done()
         for removal in plan.delete:
             await self._executor.delete_pod(key.namespace, removal)
+        self._metrics.unexplained_ends.inc(sum(note.reason == UNEXPLAINED for note in plan.events))
         await self._executor.tell("Trial", facts.trial, plan.events)
         return Done(again)
 

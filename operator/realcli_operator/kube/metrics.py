@@ -39,4 +39,7 @@ class Metrics:
         self.lists = Counter("realcli_lists_total", "LISTs: seed, relist, resync", ["kind", "cause"], registry=r)
         self.list_errors = Counter("realcli_list_errors_total", "LISTs that failed", ["kind", "error"], registry=r)
         self.pruned = Counter("realcli_pruned_total", "Objects whose deletion no event told", ["kind"], registry=r)
+        self.unexplained_ends = Counter(
+            "realcli_unexplained_ends_total", "Ends of pods that no rule explains (each has an event UnexplainedEnd)", registry=r
+        )
         self.unreadable = Counter("realcli_unreadable_objects_total", "Objects of unexpected shape", ["kind"], registry=r)
