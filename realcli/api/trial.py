@@ -74,6 +74,10 @@ class TrialStatus(Frozen):
     last_invalid_node: str | None = Field(default=None, max_length=253, description="Its node.")
     verify_attempt: int = Field(default=0, ge=0, description="Verify pod of this attempt, from 1; 0 before the first.")
     verify_faults: int = Field(default=0, ge=0, description="Verify pods of this attempt that ended without a verdict.")
+    verify_nodes: Annotated[
+        list[Name],
+        Field(default=[], max_length=10, description="Nodes where verify or control pods of this attempt failed: others are tried."),
+    ]
     awaiting: Awaiting | None = Field(default=None, description="Waits for the control of its task.")
     control_attempt: int = Field(default=0, ge=0, description="Control pod of this attempt, from 1; 0: none was asked of it.")
     control_faults: int = Field(default=0, ge=0, description="Control pods of this attempt that said nothing.")

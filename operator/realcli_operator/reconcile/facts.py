@@ -9,7 +9,7 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import SweepSpec, SweepStatus
+from realcli.api.sweep import ControlRow, SweepSpec, SweepStatus
 from realcli.api.trial import TrialSpec, TrialStatus
 from realcli_operator.kube.names import LABEL_ATTEMPT
 from realcli_operator.kube.views import JobView, PodView, SweepView, TrialView
@@ -35,6 +35,10 @@ class TrialFacts:
     """Why it may not, for its status: BreakerOpen, or None."""
     absent: frozenset[str] = frozenset()
     """Pod names that a fresh read proved absent."""
+    control: ControlRow | None = None
+    """The control of its task, if the sweep has given it to somebody."""
+    withdrawn: bool = False
+    """Whether its task is."""
 
     def pod(self, name: str) -> PodView | None:
         """Its pod of that name."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from realcli.api.base import Digest
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import SweepStatus
+from realcli.api.sweep import SweepStatus, Withdrawn
 from realcli.api.trial import TrialStatus
 from realcli.scoring.records import GroupInput
 
@@ -33,11 +33,14 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class PodIntent:
-    """The next pod of a trial: work (``verify`` 0), or verify of the attempt's seal (digest if the operator knows it)."""
+    """The next pod of a trial: work (``verify`` and ``control`` 0), verify of the attempt's seal (digest if the operator knows
+    it), or the control of its task. ``avoid``: nodes on which the one before it ended badly."""
 
     attempt: int
     verify: int = 0
     work_seal: Digest | None = None
+    control: int = 0
+    avoid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,15 @@ class Task(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobIntent:
-    """A Job to create. ``attempt`` counts runs after a lost result."""
+    """A Job to create. ``attempt`` counts runs after a lost result, ``n`` renewals of the group (or of any, for the report)."""
 
     task: Task
     attempt: int = 1
     group: int = 0
     input: GroupInput | None = None
+    n: int = 1
+    withdrawn: tuple[Withdrawn, ...] = ()
+    """For the report: tasks that are left out."""
 
 
 @dataclass(frozen=True, slots=True)

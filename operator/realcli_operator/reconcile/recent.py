@@ -82,6 +82,22 @@ class Row:
         return _number(self.view.status.get("invalidAttempts"))
 
     @property
+    def round(self) -> int:
+        """1, or n if the n-th renewal of its group renewed it."""
+        return _number(self.view.status.get("round")) or 1
+
+    @property
+    def awaiting(self) -> bool:
+        """Whether its tests ended without a verdict and the control of its task decides."""
+        return self.phase is Phase.VERIFYING and self.view.status.get("awaiting") is not None
+
+    @property
+    def control(self) -> Mapping[str, Any] | None:
+        """The control that decided, or that it ran."""
+        control = self.view.status.get("control")
+        return control if isinstance(control, Mapping) else None
+
+    @property
     def node(self) -> str | None:
         """The node of its newest attempt, once that is known."""
         node = self.view.status.get("node")
