@@ -107,6 +107,27 @@ MODEL_RULES: Final = {
 }
 """A list map is compared entry by entry, so that one field of an entry may change."""
 
+FROM_RULES: Final = (
+    Rule(
+        "has(self.from) == has(oldSelf.from) && (!has(self.from) || self.from == oldSelf.from)",
+        IMMUTABLE,
+    ),
+    Rule(
+        "has(self.from) || (self.agents.size() > 0 && self.models.size() > 0)",
+        "give agents and models; without them only a sweep with from can be planned",
+    ),
+    Rule("has(self.from) || has(self.benchmark.source)", "benchmark.source is missing: s3://bucket/path of a published version"),
+    Rule(
+        "!has(self.from) || (self.agents.size() == 0 && self.models.size() == 0)",
+        "leave agents and models out: with from they are those of its source",
+    ),
+    Rule(
+        "!has(self.from) || !has(self.budget)",
+        "leave budget out: no agent runs in a sweep with from; judge.budget bounds what judging costs",
+    ),
+)
+"""`from` may be absent, so that nothing but a rule of the whole spec sees it come or go."""
+
 SWEEP: Final = Definition(
     kind="BenchmarkSweep",
     plural="benchmarksweeps",
@@ -119,6 +140,7 @@ SWEEP: Final = Definition(
     rules={
         "": NAME_RULES,
         "spec": (
+            *FROM_RULES,
             *(
                 Rule(
                     f"!self.agents.exists(a, (has(a.program) ? a.program : a.name) == '{program}')"
@@ -139,6 +161,11 @@ SWEEP: Final = Definition(
                 "self.simulatedUser.mode != 'Model' || has(self.simulatedUser.model)",
                 "mode: Model needs simulatedUser.model, the model that words",
             ),
+        ),
+        "spec.from": (
+            Rule("has(self.sweep) != has(self.uri)", "give either sweep or uri"),
+            Rule("!has(self.lockDigest) || has(self.uri)", "lockDigest goes with uri; of a sweep its status says the digest"),
+            Rule("'Judge' in self.phases", "phases is [Verify, Judge] or [Judge]: what is verified again is judged again"),
         ),
         "spec.agents[]": (
             Rule(
@@ -209,7 +236,7 @@ SWEEP: Final = Definition(
         **{
             f"spec.{name}": (Rule("self == oldSelf", IMMUTABLE),)
             for name in SweepSpec.aliases()
-            if name not in MUTABLE and f"spec.{name}" not in MODEL_RULES
+            if name not in (*MUTABLE, "from") and f"spec.{name}" not in MODEL_RULES
         },
     },
     list_maps={
@@ -220,7 +247,7 @@ SWEEP: Final = Definition(
         "status.conditions": "type",
         "status.scores": "configuration",
     },
-    sets=("spec.modes",),
+    sets=("spec.modes", "spec.from.phases"),
     status_default=None,
     columns=(
         Column("State", "string", ".status.state", "Summary of the conditions."),

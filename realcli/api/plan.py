@@ -16,6 +16,7 @@ from pydantic import Field, PrivateAttr
 from realcli.api.agents import McpServer, Program, ToolImage
 from realcli.api.base import Digest, Frozen, sha256_digest
 from realcli.api.models import Api
+from realcli.api.source import ModeEnds, PlanSource, Settled, Step
 from realcli.api.sweep import Mode, SweepSpec
 
 PLAN_BEGIN = "-----BEGIN REALCLI PLAN-----"
@@ -133,6 +134,29 @@ class BenchmarkLock(Frozen):
     digest: Digest  # of index.json
 
 
+class SourceLock(Frozen):
+    """Where the runs of a sweep with `spec.from` come from: what its source counted, pinned by digests.
+
+    Tasks, configurations, modes and repeats of the lock are the source's. `trials/<ordinal>/source.json` says of each trial where
+    its sealed run lies (realcli.scoring.sources).
+    """
+
+    sweep: SweepIdentity
+    root: str  # key of its root, in the same bucket
+    lock_digest: Digest  # of its sweep.json
+    benchmark: BenchmarkLock  # that it ran
+    phases: list[Step]
+    groups: list[Digest]  # by number of the group in this plan: over the source.json of its trials
+    exec: ModeEnds = ModeEnds()
+    collab: ModeEnds = ModeEnds()
+    settled: list[Settled] = []
+
+    @property
+    def verify(self) -> bool:
+        """Whether the tests run again."""
+        return "Verify" in self.phases
+
+
 class Lock(Frozen):
     """`sweep.json`: the spec as run, resolved defaults, every digest. Enough to run it again."""
 
@@ -147,8 +171,9 @@ class Lock(Frozen):
     modes: list[Mode]  # sorted
     repeats: Annotated[int, Field(ge=1)]
     deviations: list[Deviation] = []
-    judge_model: str | None = None  # the id that answered the test request to spec.judge.model
+    judge_model: str | None = None  # the id that answered the test request to spec.judge.model; "": the answer named none
     warnings: list[str] = []
+    source: SourceLock | None = None  # None: its agents run
     created_at: str
 
 
@@ -204,6 +229,7 @@ class Plan(Frozen):
     modes: list[Mode]  # sorted
     repeats: Annotated[int, Field(ge=1)]
     warnings: list[str] = []
+    source: PlanSource | None = None  # None: its agents run
     _written: bytes | None = PrivateAttr(default=None)
 
     def canonical(self) -> bytes:
@@ -222,6 +248,11 @@ class Plan(Frozen):
     def size(self) -> int:
         """Number of trials."""
         return len(self.tasks) * self.repeats * len(self.configurations) * len(self.modes)
+
+    @property
+    def judged_only(self) -> bool:
+        """Whether no trial of it runs anything: another sweep's runs are judged again."""
+        return self.source is not None and not self.source.verify
 
     @property
     def groups(self) -> int:
@@ -281,6 +312,17 @@ def plan_of(lock: Lock, root: str, lock_digest: str) -> Plan:
         modes=lock.modes,
         repeats=lock.repeats,
         warnings=lock.warnings,
+        source=None if lock.source is None else _source(lock.source),
+    )
+
+
+def _source(lock: SourceLock) -> PlanSource:
+    return PlanSource(
+        sweep=f"{lock.sweep.namespace}/{lock.sweep.name}",
+        verify=lock.verify,
+        exec=lock.exec,
+        collab=lock.collab,
+        settled=lock.settled if lock.verify else [],
     )
 
 

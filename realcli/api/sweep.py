@@ -9,15 +9,17 @@ from pydantic import Field, StringConstraints
 
 from realcli.api.agents import Agent, Permissions
 from realcli.api.base import Digest, Duration, Frozen
+from realcli.api.forecast import Forecast
 from realcli.api.judge import Judge
 from realcli.api.models import Endpoint, Endpoints, InsecureHttp, InstrumentModel, Model, SecretNameRef, Usd
 from realcli.api.pods import Pods
+from realcli.api.source import From
 
 __all__ = ["Agent", "BenchmarkSweep", "Endpoint", "Endpoints", "InsecureHttp", "Model", "Permissions", "SweepSpec", "SweepStatus"]
 
 Mode = Literal["EXEC", "COLLAB"]
 MODES: tuple[Mode, ...] = ("COLLAB", "EXEC")  # sorted, as the ordinal needs them
-MUTABLE = ("suspend", "cancel", "retryInvalid", "parallelism", "budget", "allowIncomplete", "ttlAfterFinished")
+MUTABLE = ("suspend", "cancel", "retryInvalid", "parallelism", "budget", "allowIncomplete", "confirm", "ttlAfterFinished")
 MUTABLE_OF_MODELS = ("maxConcurrentTrials",)
 IMMUTABLE = (
     f"spec is immutable except {', '.join((*MUTABLE, *(f'models[].{name}' for name in MUTABLE_OF_MODELS)))}; make a new sweep"
@@ -59,8 +61,10 @@ class Sample(Frozen):
 class Benchmark(Frozen):
     """The published benchmark."""
 
-    source: Annotated[str, StringConstraints(pattern=r"^s3://[^/]+/.+[^/]$", max_length=512)] = Field(
-        description="s3://bucket/path of a published benchmark version (index.json and bundles/)."
+    source: Annotated[str, StringConstraints(pattern=r"^s3://[^/]+/.+[^/]$", max_length=512)] | None = Field(
+        default=None,
+        description="s3://bucket/path of a published benchmark version (index.json and bundles/). With from: absent, the "
+        "source's; to verify again it may name a newer version, in which verifiers are mended.",
     )
     digest: Digest | None = Field(default=None, description="Digest of index.json; refuse anything else.")
     tasks: TaskSelection = Field(default=TaskSelection(), description="Which of its tasks run; default: all.")
@@ -145,9 +149,9 @@ class Storage(Frozen):
 class SweepSpec(Frozen):
     """Specification of a sweep: benchmark x agents x models x modes x repeats."""
 
-    benchmark: Benchmark = Field(description="The published benchmark.")
-    agents: Annotated[list[Agent], Field(min_length=1, max_length=50, description="Agents; each runs with every model.")]
-    models: Annotated[list[Model], Field(min_length=1, max_length=50, description="Models; each runs with every agent.")]
+    benchmark: Benchmark = Field(default=Benchmark(), description="The published benchmark.")
+    agents: Annotated[list[Agent], Field(default=[], max_length=50, description="Agents; each runs with every model.")]
+    models: Annotated[list[Model], Field(default=[], max_length=50, description="Models; each runs with every agent.")]
     modes: Annotated[
         list[Mode],
         Field(
@@ -159,6 +163,11 @@ class SweepSpec(Frozen):
     ]
     repeats: int = Field(default=3, ge=1, le=100, description="Repeats of every (configuration, task, mode).")
     sample: Sample = Field(default=Sample(), description="A cheap look: a few of the tasks.")
+    from_: From | None = Field(
+        default=None,
+        alias="from",
+        description="Verify or judge again what another sweep has sealed; agents, models, modes and repeats are that sweep's.",
+    )
     limits: Limits = Field(default=Limits(), description="Limits of a trial.")
     simulated_user: SimulatedUser = Field(default=SimulatedUser(), description="The simulated user of COLLAB.")
     judge: Judge = Field(default=Judge(), description="Who judges the collaboration.")
@@ -188,6 +197,11 @@ class SweepSpec(Frozen):
         default="", description="Kueue LocalQueue that admits the pods of trials; empty: none."
     )
     pods: Pods = Field(default=Pods(), description="How pods are placed and marked.")
+    confirm: Digest | None = Field(
+        default=None,
+        description="Digest of the plan that may start, where the operator asks because of its forecast (condition Confirmed). "
+        "Mutable.",
+    )
     ttl_after_finished: Duration | None = Field(
         default=None,
         description="Delete the sweep and its Trials this long after it has finished; storage stays. Absent: never. Mutable.",
@@ -325,6 +339,7 @@ class SweepStatus(Frozen):
         ),
     ]
     resolved: Resolved | None = Field(default=None, description="What holds now of the fields that may change.")
+    forecast: Forecast | None = Field(default=None, description="What the sweep takes at most, and what it is likely to take.")
     counts: SweepCounts = Field(default=SweepCounts(), description="Counters.")
     trials: str | None = Field(default=None, max_length=32, description="terminal/total, for the column.")
     cost: str | None = Field(
@@ -345,6 +360,9 @@ class SweepStatus(Frozen):
     lock_digest: Digest | None = Field(default=None, description="Digest of sweep.json in storage.")
     storage_uri: str | None = Field(default=None, alias="storageURI", max_length=1024, description="Where the sweep's files lie.")
     report_uri: str | None = Field(default=None, alias="reportURI", max_length=1024, description="Where the report lies.")
+    report_digest: Digest | None = Field(
+        default=None, description="Digest of the report's summary.json, which names all its files."
+    )
     round: int = Field(default=1, ge=1, description="1 + retryInvalid, as far as it is obeyed.")
     controls: Annotated[
         list[ControlRow],

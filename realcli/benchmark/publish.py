@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from realcli.api.base import canonical_json, sha256_digest
-from realcli.benchmark.bundles import pack, unpack
+from realcli.benchmark.bundles import File, pack, unpack, unpacked
 from realcli.benchmark.models import INDEX_KEY, Index
 from realcli.benchmark.problems import BenchmarkError, Problem
 from realcli.benchmark.suite import Suite, Task, index_task
@@ -98,6 +98,23 @@ def read_index(store: ObjectStore, prefix: str, expected_digest: str | None = No
 
 def fetch_bundle(store: ObjectStore, prefix: str, digest: str, dest: Path) -> None:
     """Unpack a bundle of the version at `prefix` into `dest` (created, must be empty). BenchmarkError: not there or damaged."""
+    data = _bundle(store, prefix, digest)
+    try:
+        unpack(data, dest)
+    except ValueError as error:
+        raise _damaged(prefix, digest, error) from error
+
+
+def read_bundle(store: ObjectStore, prefix: str, digest: str) -> list[File]:
+    """The files of a bundle of the version at `prefix`. BenchmarkError: not there or damaged."""
+    data = _bundle(store, prefix, digest)
+    try:
+        return unpacked(data)
+    except ValueError as error:
+        raise _damaged(prefix, digest, error) from error
+
+
+def _bundle(store: ObjectStore, prefix: str, digest: str) -> bytes:
     key = bundle_key(prefix, digest)
     try:
         data = store.get(key)
@@ -105,10 +122,11 @@ def fetch_bundle(store: ObjectStore, prefix: str, digest: str, dest: Path) -> No
         raise BenchmarkError([Problem(key, "", f"does not exist in {store.describe()}", "publish the benchmark again")]) from None
     if sha256_digest(data) != digest:
         raise BenchmarkError([Problem(key, "", f"has the digest {sha256_digest(data)}", "the object was changed: restore it")])
-    try:
-        unpack(data, dest)
-    except ValueError as error:
-        raise BenchmarkError([Problem(key, "", str(error), "publish the benchmark again")]) from error
+    return data
+
+
+def _damaged(prefix: str, digest: str, error: ValueError) -> BenchmarkError:
+    return BenchmarkError([Problem(bundle_key(prefix, digest), "", str(error), "publish the benchmark again")])
 
 
 def _task_digest(task: Task, public: str, private: str) -> str:

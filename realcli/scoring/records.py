@@ -158,7 +158,7 @@ class GroupInput(Frozen):
     configuration: str
     task: str
     n: Annotated[int, Field(ge=1)] = 1
-    members: Annotated[list[GroupMember], Field(min_length=1)]
+    members: list[GroupMember] = []  # none: a sweep that only judges another's runs again; those are the source's
 
 
 class Group(Frozen):

@@ -38,6 +38,10 @@ class SweepPaths(NamedTuple):
         """One attempt of one trial."""
         return AttemptPaths(join(self.root, "trials", f"{ordinal:05d}", f"attempt-{attempt}"))
 
+    def source(self, ordinal: int) -> str:
+        """source.json of a trial whose run another sweep has made (`spec.from`)."""
+        return join(self.root, "trials", f"{ordinal:05d}", "source.json")
+
     def judgements(self, judge_digest8: str, configuration: str, task: str) -> str:
         """Folder of a group's judgements."""
         return join(self.root, "judgements", judge_digest8, configuration, task)

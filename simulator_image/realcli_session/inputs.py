@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,6 +15,7 @@ from realcli.benchmark.publish import fetch_bundle
 from realcli.benchmark.script import read_oracle, read_script, spec_of
 from realcli.benchmark.task_toml import TaskToml
 from realcli.ledger.seals import TrialIdentity
+from realcli.scoring.sources import Source, read_sources
 from realcli.storage.opening import open_store
 from realcli.storage.paths import AttemptPaths, SweepPaths, parse_s3_uri
 from realcli.storage.port import NotFound, ObjectStore, StorageConfig
@@ -34,6 +35,18 @@ class Trial:
     configuration: ConfigurationLock
     sweep: SweepPaths
     paths: AttemptPaths
+    source: Source | None = None
+    """Where its run was made, if another sweep made it."""
+
+    @property
+    def work(self) -> AttemptPaths:
+        """Where ledger, state and work seal lie: its own place, or that of the sweep that made the run."""
+        return self.paths if self.source is None else self.source.work
+
+    @property
+    def sealed_as(self) -> TrialIdentity:
+        """Which attempt the work seal has to name."""
+        return self.identity if self.source is None else self.source.trial
 
     @property
     def deadline(self) -> float:
@@ -129,6 +142,16 @@ def trial_of(lock: Lock, root: str, digest: str, ordinal: int, attempt: int) -> 
         sweep=SweepPaths(root),
         paths=SweepPaths(root).attempt(ordinal, attempt),
     )
+
+
+def with_source(store: ObjectStore, trial: Trial, root: str, digest: str) -> Trial:
+    """The trial with where its run was made, if another sweep made it. SourceChanged: that is not what was planned with."""
+    source = trial.lock.source
+    if source is None:
+        return trial
+    plan = plan_of(trial.lock, root, digest)
+    ordinal = trial.identity.ordinal
+    return replace(trial, source=read_sources(store, trial.sweep, plan, source, plan.group_of(ordinal))[ordinal])
 
 
 def fetch_task(config: StorageConfig, store: ObjectStore, trial: Trial, dest: Path) -> Task:

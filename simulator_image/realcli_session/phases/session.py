@@ -52,6 +52,8 @@ async def run_work(
 
     def read() -> tuple[Trial, ObjectInfo | None]:
         trial = trial_of(read_lock(store, root, lock_digest), root, lock_digest, ordinal, attempt)
+        if trial.lock.source is not None:
+            raise InputRefused("no agent runs in a sweep with spec.from; the operator and this image must match")
         return trial, next(iter(store.list(f"{trial.paths.root}/")), None)
 
     try:

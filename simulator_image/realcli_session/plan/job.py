@@ -15,10 +15,12 @@ from pydantic import ValidationError
 from realcli.api.base import sha256_digest
 from realcli.api.models import Api, Endpoint
 from realcli.api.plan import PLAN_BEGIN, PLAN_END, Deviation, Lock, SetupLock, encode_plan, plan_of
+from realcli.api.source import From
 from realcli.api.termination import Result, Termination
+from realcli.benchmark.bundles import File
 from realcli.benchmark.models import INDEX_KEY, Index
 from realcli.benchmark.problems import BenchmarkError
-from realcli.benchmark.publish import read_index
+from realcli.benchmark.publish import read_bundle, read_index
 from realcli.ledger.redaction import MIN_SECRET
 from realcli.storage.opening import open_store
 from realcli.storage.paths import SweepPaths, join, sweep_root
@@ -35,6 +37,7 @@ from realcli_session.agents.terminus import Terminus2
 from realcli_session.agents.terminus_wording import WordingMissing
 from realcli_session.inputs import benchmark_store
 from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, with_answers
+from realcli_session.plan.mended import Benchmarks, Here
 from realcli_session.plan.probing import (
     JUDGE,
     JUDGE_KEY,
@@ -49,12 +52,14 @@ from realcli_session.plan.probing import (
     user_endpoint,
 )
 from realcli_session.plan.setups import SetupProblem, pin
+from realcli_session.plan.source import SourceRefused, plan_again
 from realcli_session.plan.storage_check import check_storage
 from realcli_session.settings import ALLOW_LOOPBACK
 from realcli_session.termination import findings, shorten
 
 SWEEP_ENV = "REALCLI_SWEEP"
 SETUP_ENV = "REALCLI_SETUP"
+VERIFIER = f"realcli/{version('realcli')}"
 
 
 class Refusal(Exception):
@@ -98,22 +103,11 @@ def plan(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig
         if earlier is not None:
             return *earlier, root
         _check_keys(request, environ)
-        index, index_digest = _index(request, config, store)
-        setups = _setups(request, environ, config, store, SweepPaths(root))
-        lock = build_lock(
-            request,
-            index,
-            index_digest,
-            _deviations,
-            f"realcli/{version('realcli')}",
-            _now(),
-            setups=setups,
-            visible=_visible,
-            parts=_parts,
-            allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
-        )
-        answers, judge = _answers(request, environ)
-        lock = with_answers(lock, answers, judge)
+        asked = request.spec.from_
+        if asked is None:
+            lock = _anew(request, environ, config, store, root)
+        else:
+            lock = _again(request, asked, environ, config, store, root)
         store.put_once(SweepPaths(root).lock, lock.canonical())
     except StorageRefused as error:
         raise Refusal("StorageRefused", str(error)) from error
@@ -123,7 +117,43 @@ def plan(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig
         raise Refusal("StorageUnavailable", str(error)) from error
     except ConfigurationRefused as error:
         raise Refusal("ConfigurationError", str(error)) from error
+    except SourceRefused as error:
+        raise Refusal(error.reason, str(error)) from error
     return lock, sha256_digest(lock.canonical()), root
+
+
+def _anew(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig, store: ObjectStore, root: str) -> Lock:
+    """The lock of a sweep whose agents run."""
+    given = request.spec.benchmark.source
+    here = None if given is None else _index(given, request.spec.benchmark.digest, config, store)
+    lock = build_lock(
+        request,
+        Index(name="none", version="0", tasks=[]) if here is None else here.index,
+        "" if here is None else here.digest,
+        _deviations,
+        VERIFIER,
+        _now(),
+        setups=_setups(request, environ, config, store, SweepPaths(root)),
+        visible=_visible,
+        parts=_parts,
+        allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
+    )
+    answers, judge = _answers(request, environ)
+    return with_answers(lock, answers, judge)
+
+
+def _again(
+    request: PlanRequest, asked: From, environ: Mapping[str, str], config: StorageConfig, store: ObjectStore, root: str
+) -> Lock:
+    """The lock of a sweep of another's runs. Only the judge is asked whether it answers: no other model takes part."""
+    benchmarks = Benchmarks(
+        index=lambda source, digest: _index(source, digest, config, store),
+        files=lambda source, digest: _bundle(source, digest, config, store),
+        allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
+    )
+    lock = plan_again(request, asked, store, root, benchmarks, VERIFIER, _now())
+    _, judge = _answers(request, environ)
+    return with_answers(lock, {}, judge).model_copy(update={"configurations": lock.configurations})
 
 
 def _request(environ: Mapping[str, str]) -> PlanRequest:
@@ -144,20 +174,29 @@ def _storage_config(environ: Mapping[str, str]) -> StorageConfig:
         raise Refusal("ConfigurationError", str(error)) from error
 
 
-def _index(request: PlanRequest, config: StorageConfig, store: ObjectStore) -> tuple[Index, str]:
-    asked = request.spec.benchmark
-    where, prefix = benchmark_store(config, store, asked.source)
+def _index(source: str, digest: str | None, config: StorageConfig, store: ObjectStore) -> Here:
+    """The benchmark version at `source`; `digest`: what its index has to have."""
+    where, prefix = benchmark_store(config, store, source)
     key = join(prefix, INDEX_KEY)
     try:
         found = sha256_digest(where.get(key))
     except NotFound:
         message = f"spec.benchmark.source: {key} does not exist in {where.describe()}; realcli benchmark publish puts it there"
         raise Refusal("BenchmarkNotFound", message) from None
-    if asked.digest is not None and asked.digest != found:
-        message = f"spec.benchmark.digest: {key} has the digest {found}, expected {asked.digest}; correct digest or source"
+    if digest is not None and digest != found:
+        message = f"spec.benchmark.digest: {key} has the digest {found}, expected {digest}; correct digest or source"
         raise Refusal("DigestMismatch", message)
     try:
-        return read_index(where, prefix, found)
+        return Here(source, *read_index(where, prefix, found))
+    except BenchmarkError as error:
+        raise Refusal("BenchmarkNotFound", str(error)) from error
+
+
+def _bundle(source: str, digest: str, config: StorageConfig, store: ObjectStore) -> list[File]:
+    """The files of a bundle of the version at `source`."""
+    where, prefix = benchmark_store(config, store, source)
+    try:
+        return read_bundle(where, prefix, digest)
     except BenchmarkError as error:
         raise Refusal("BenchmarkNotFound", str(error)) from error
 
@@ -224,7 +263,8 @@ def _parts(program: str) -> Mapping[str, str]:
 
 
 def _answers(request: PlanRequest, environ: Mapping[str, str]) -> tuple[dict[tuple[str, Api], str | None], str | None]:
-    """Which id answers for each (model, API) that a configuration uses, and which for the judge. Raises Refusal."""
+    """Which id answers for each (model, API) that a configuration uses, and which for the judge ("": it names none; None: no
+    judge was asked). Raises Refusal."""
     targets = list(targets_of(request.spec, environ))
     findings = _ask(targets, request.platform.cluster_domain, environ.get(ALLOW_LOOPBACK) == "1")
     problems = [finding for finding in findings if finding.problem is not None]
@@ -233,7 +273,7 @@ def _answers(request: PlanRequest, environ: Mapping[str, str]) -> tuple[dict[tup
         raise Refusal(reason, "\n".join(str(finding.problem) for finding in problems))
     asked = list(zip(targets, findings, strict=True))
     answers = {(target.name, target.api): finding.model for target, finding in asked if target.name is not None}
-    return answers, next((finding.model for target, finding in asked if target.where == JUDGE), None)
+    return answers, next((finding.model or "" for target, finding in asked if target.where == JUDGE), None)
 
 
 def _ask(targets: list[Target], cluster_domain: str, allow_loopback: bool) -> list[Finding]:

@@ -19,6 +19,7 @@ from realcli.api.plan import (
     SweepIdentity,
     TaskLock,
 )
+from realcli.api.source import SourceRef
 from realcli.api.sweep import SweepSpec, UserMode
 from realcli.benchmark.models import Index, IndexTask
 from realcli.judging.family import related
@@ -38,6 +39,7 @@ class PlanRequest(Frozen):
     sweep: SweepIdentity
     spec: SweepSpec
     platform: Platform
+    source: SourceRef | None = None  # with spec.from: where its source lies
 
 
 class ConfigurationRefused(Exception):
@@ -68,6 +70,7 @@ def build_lock(
     if problems:
         raise ConfigurationRefused("\n".join(problems))
     spec = request.spec
+    assert spec.benchmark.source is not None  # by the problems above
     programs = sorted({agent.resolved_program for agent in spec.agents})
     of_program = {program: list(deviations(program)) for program in programs}
     return Lock(
@@ -119,7 +122,10 @@ def _task(task: IndexTask, spec: SweepSpec, verifier_version: str) -> TaskLock:
 
 
 def with_answers(lock: Lock, answers: Mapping[tuple[str, Api], str | None], judge: str | None = None) -> Lock:
-    """The lock with the id that answered each (model, API)'s test request, and the judge's. None: the answer named none."""
+    """The lock with the id that answered each (model, API)'s test request, and the judge's. None: the answer named none.
+
+    `judge`: "" where its answer named none, so that judge Jobs hold each other to that; None: no judge was asked.
+    """
     made = [c.model_copy(update={"resolved_model": answers.get((c.model, c.api))}) for c in lock.configurations]
     warnings = list(lock.warnings)
     for (name, api), answered in sorted(answers.items()):
@@ -129,6 +135,8 @@ def with_answers(lock: Lock, answers: Mapping[tuple[str, Api], str | None], judg
             warnings.append(f"{where}: its answers name no model; whether it stays the same cannot be seen")
         elif answered != asked:
             warnings.append(f"{where}: asked for {asked}, answers as {answered}; the sweep expects that id")
+    if judge == "":
+        warnings.append("spec.judge.model: its answers name no model; whether it stays the same cannot be seen")
     return lock.model_copy(update={"configurations": made, "warnings": warnings, "judge_model": judge})
 
 
@@ -170,10 +178,11 @@ def _warnings(spec: SweepSpec) -> Iterator[str]:
         yield from setup_warnings(agent)
     yield "egress: Unenforced; there is no network wall around the agent, its results are not those of a sealed environment"
     if "COLLAB" in spec.modes:
-        yield from _judge_warnings(spec)
+        yield from judge_warnings(spec)
 
 
-def _judge_warnings(spec: SweepSpec) -> Iterator[str]:
+def judge_warnings(spec: SweepSpec) -> Iterator[str]:
+    """What a person should know of who judges COLLAB runs."""
     judge = spec.judge.model
     if judge is None:
         yield "judge: no judge model; checks that a program cannot decide are unscored"
@@ -188,6 +197,9 @@ def _judge_warnings(spec: SweepSpec) -> Iterator[str]:
 
 def _problems(request: PlanRequest, index: Index, allow_loopback: bool) -> Iterator[str]:
     spec = request.spec
+    for field, given in (("agents", spec.agents), ("models", spec.models), ("benchmark.source", spec.benchmark.source)):
+        if not given:
+            yield f"spec.{field} is missing; only a sweep with spec.from goes without"
     yield from _twice("spec.agents[].name", [a.name for a in spec.agents])
     yield from _twice("spec.models[].name", [m.name for m in spec.models])
     yield from _twice("spec.modes", list(spec.modes))
@@ -202,7 +214,7 @@ def _problems(request: PlanRequest, index: Index, allow_loopback: bool) -> Itera
         if spec.budget is not None and spec.budget.usd is not None and model.prices is None:
             yield f"spec.models[{model.name}].prices is missing; budget.usd needs prices: or give budget.tokens"
     yield from _user_problems(spec, request.platform, allow_loopback)
-    yield from _judge_problems(spec, request.platform, allow_loopback)
+    yield from judge_problems(spec, request.platform, allow_loopback=allow_loopback)
     size = len(index.tasks) * spec.repeats * len(spec.agents) * len(spec.models) * len(spec.modes)
     if size > MAX_ORDINALS:
         yield f"spec: {size} trials; at most {MAX_ORDINALS} have a five-digit ordinal: split the sweep"
@@ -252,7 +264,8 @@ def _user_problems(spec: SweepSpec, platform: Platform, allow_loopback: bool) ->
         yield from _endpoint_problems("spec.simulatedUser.model", api, endpoint, platform, allow_loopback)
 
 
-def _judge_problems(spec: SweepSpec, platform: Platform, allow_loopback: bool) -> Iterator[str]:
+def judge_problems(spec: SweepSpec, platform: Platform, *, allow_loopback: bool) -> Iterator[str]:
+    """Why `spec.judge` cannot judge."""
     judge = spec.judge
     if judge.budget is not None:
         if judge.model is None:

@@ -6,21 +6,35 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from realcli.api.sweep import SweepSpec
-from realcli.benchmark.models import IndexTask
 
 
-class Selection(NamedTuple):
+class Named(Protocol):
+    """What is asked of a task here: of an index, or of a lock."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def category(self) -> str | None:
+        """Its category; None: none."""
+
+
+T = TypeVar("T", bound=Named)
+
+
+class Selection(NamedTuple, Generic[T]):
     """The tasks, sorted by name; what is wrong with the question; what a reader of the results has to know."""
 
-    tasks: list[IndexTask]
+    tasks: list[T]
     problems: list[str]
     warnings: list[str]
 
 
-def select(spec: SweepSpec, tasks: list[IndexTask]) -> Selection:
+def select(spec: SweepSpec, tasks: list[T]) -> Selection[T]:
     """The tasks that `spec` asks for."""
     asked = spec.benchmark.tasks
     problems = list(_unknown(spec, tasks))
@@ -45,10 +59,10 @@ def select(spec: SweepSpec, tasks: list[IndexTask]) -> Selection:
     return Selection(found, problems, warnings)
 
 
-def sample(tasks: list[IndexTask], size: int) -> list[IndexTask]:
+def sample(tasks: list[T], size: int) -> list[T]:
     """``size`` of the tasks, as evenly over the categories as there are; which of a category is decided by the digest of the
     name, so that a sample of fewer is a part of a sample of more."""
-    of_category: dict[str, list[IndexTask]] = defaultdict(list)
+    of_category: dict[str, list[T]] = defaultdict(list)
     for task in sorted(tasks, key=lambda task: hashlib.sha256(task.name.encode()).digest()):
         of_category[task.category or ""].append(task)
     rounds = zip_longest(*(of_category[category] for category in sorted(of_category)))
@@ -56,7 +70,7 @@ def sample(tasks: list[IndexTask], size: int) -> list[IndexTask]:
     return sorted(order[:size], key=lambda task: task.name)
 
 
-def _unknown(spec: SweepSpec, tasks: list[IndexTask]) -> Iterator[str]:
+def _unknown(spec: SweepSpec, tasks: list[T]) -> Iterator[str]:
     asked = spec.benchmark.tasks
     names = {task.name for task in tasks}
     categories = {task.category for task in tasks if task.category}

@@ -20,10 +20,11 @@ from realcli.benchmark.problems import BenchmarkError
 from realcli.benchmark.run_files import canary_values, render_run
 from realcli.ledger.reader import StoreReader
 from realcli.ledger.seals import RunJson, SealedObject, Verdict, VerifySeal, WorkSeal
+from realcli.scoring.sources import SourceChanged
 from realcli.storage.opening import open_store
 from realcli.storage.paths import VerifyPaths
 from realcli.storage.port import AlreadyStored, NotFound, ObjectStore, StorageConfig, StorageError
-from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_lock, trial_of
+from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_lock, trial_of, with_source
 from realcli_session.patience import patiently
 from realcli_session.phases.archive import unarchive
 from realcli_session.phases.limits import QUIESCE_KILL, STATE_BYTES, STATE_ENTRIES
@@ -38,6 +39,9 @@ from realcli_session.verify.checks import Run, TakenSnapshot, planned, taken_sna
 from realcli_session.verify.replaced import ToolsReplaced
 from realcli_session.verify.reward import NoReward, read_checks, read_reward
 from realcli_session.verify.tests import put_tests, read_ctrf, read_rewards, run_tests
+
+SEEN_FROM_OUTSIDE = frozenset({"AgentOutOfMemory", "AgentDiskLimit"})
+MAX_URI = 200
 
 
 class NoVerdict(Exception):
@@ -69,6 +73,7 @@ async def run_verify(
 
     def read() -> tuple[Trial, WorkSeal, str, tuple[VerifySeal, str] | None]:
         trial = trial_of(read_lock(store, root, lock_digest), root, lock_digest, ordinal, attempt)
+        trial = with_source(store, trial, root, lock_digest)
         sealed, digest = read_work_seal(store, trial, work_seal)
         return trial, sealed, digest, earlier_verdict(store, trial, digest) if sealed.valid else None
 
@@ -77,11 +82,11 @@ async def run_verify(
         if not sealed.valid:
             return _message(settings, Result.WORK_INVALID, sealed, digest, reason=sealed.reason)
         if earlier is not None:
-            return _verdict(settings, sealed, digest, *earlier)
+            return _told(trial, _verdict(settings, sealed, digest, *earlier))
         session = VerifySession(config, settings, store, trial, sealed, digest, verify)
         made, made_digest = await (session.without_state() if sealed.state is None else session.run(socket))
-        return _verdict(settings, sealed, digest, made, made_digest)
-    except NoWorkSeal as error:
+        return _told(trial, _verdict(settings, sealed, digest, made, made_digest))
+    except (NoWorkSeal, SourceChanged) as error:
         return _plain(settings, Result.NO_WORK_SEAL, None, str(error))
     except NoVerdict as error:
         return _plain(settings, Result.NO_VERDICT, error.reason, str(error))
@@ -93,7 +98,11 @@ async def run_verify(
 
 def read_work_seal(store: ObjectStore, trial: Trial, anchor: str | None) -> tuple[WorkSeal, str]:
     """(the work seal, its digest), intact and of this attempt. Raises NoWorkSeal."""
-    key = trial.paths.work_seal
+    key = trial.work.work_seal
+    if trial.source is not None:
+        anchor = anchor or trial.source.member.work_seal
+        if not trial.source.verifiable:
+            raise NoWorkSeal(f"{trial.source.uri} ended as {trial.source.member.reason} and left nothing to verify")
     try:
         data = store.get(key)
     except NotFound:
@@ -107,7 +116,7 @@ def read_work_seal(store: ObjectStore, trial: Trial, anchor: str | None) -> tupl
         raise NoWorkSeal(f"{key} is no work seal: {error.error_count()} fields do not fit") from error
     if not sealed.intact():
         raise NoWorkSeal(f"{key} is damaged: its checksum is not that of its content")
-    if sealed.trial != trial.identity:
+    if sealed.trial != trial.sealed_as:
         raise NoWorkSeal(f"{key} is of another attempt: {sealed.trial.canonical().decode()}")
     return sealed, digest
 
@@ -232,15 +241,15 @@ class VerifySession:
         spool = self._settings.spool
         shutil.rmtree(spool / "task", ignore_errors=True)
         task = fetch_task(self._config, self._store, self._trial, spool / "task")
-        run = self._store.get(self._trial.paths.run)
+        run = self._store.get(self._trial.work.run)
         if sha256_digest(run) != self._sealed.run:
-            raise NoVerdict("VerifierFault", f"{self._trial.paths.run} is not the one that was sealed: it was changed")
+            raise NoVerdict("VerifierFault", f"{self._trial.work.run} is not the one that was sealed: it was changed")
         state = spool / "state.tar.zst"
-        self._store.download(self._trial.paths.state, state)
+        self._store.download(self._trial.work.state, state)
         with state.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if f"sha256:{digest}" != self._sealed.state:
-            raise NoVerdict("VerifierFault", f"{self._trial.paths.state} is not the one that was sealed: it was changed")
+            raise NoVerdict("VerifierFault", f"{self._trial.work.state} is not the one that was sealed: it was changed")
         return task, RunJson.model_validate_json(run), state
 
     async def _checks(self, runner: RunnerPort, task: Task, run: RunJson) -> None:
@@ -261,7 +270,7 @@ class VerifySession:
         """What the checks of a COLLAB trial ask for. Blocks."""
         if self._trial.identity.mode != "COLLAB":
             return []
-        events = StoreReader(self._store, self._trial.paths.root).events()
+        events = StoreReader(self._store, self._trial.work.root).events()
         return list(planned(task.script, task.oracle, load_catalogue(), taken_snapshots(events)))
 
     async def _snapshot(self, taken: TakenSnapshot) -> Path:
@@ -269,7 +278,7 @@ class VerifySession:
         name = f"snapshots/{taken.seq}.tar.zst"
         path = self._settings.spool / "check.tar.zst"
         try:
-            key = f"{self._trial.paths.root}/{name}"
+            key = f"{self._trial.work.root}/{name}"
             await patiently(lambda: self._store.download(key, path), self._settings.storage_patience)
         except StorageError as error:
             raise ValueError(f"{name}: {error}") from error
@@ -311,6 +320,16 @@ class VerifySession:
 def _verdict(settings: Settings, sealed: WorkSeal, work_seal: str, made: VerifySeal, digest: str) -> Termination:
     message = _message(settings, Result.VERDICT, sealed, work_seal, reason=made.reason)
     return message.model_copy(update={"seal": digest, "reward": made.reward, "checks": made.checks})
+
+
+def _told(trial: Trial, message: Termination) -> Termination:
+    """What the message says beside, of a run that another sweep has made: where it lies, and an end that only that sweep's
+    operator saw (the session, which cannot see why, calls it something else)."""
+    source = trial.source
+    if source is None:
+        return message
+    reason = source.member.reason if source.member.reason in SEEN_FROM_OUTSIDE else message.reason
+    return message.model_copy(update={"reason": reason, "uri": source.uri if len(source.uri) <= MAX_URI else None})
 
 
 def _message(settings: Settings, result: Result, sealed: WorkSeal, work_seal: str, *, reason: str) -> Termination:
