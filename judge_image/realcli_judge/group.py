@@ -17,7 +17,9 @@ from realcli.checks import Evidence, Instance, instances_of
 from realcli.judging.run import Run, generic_instances
 from realcli.ledger.events import HardCheck
 from realcli.ledger.seals import RunJson, TrialIdentity, VerifySeal
-from realcli.scoring.records import GroupMember
+from realcli.scoring.records import GroupInput, GroupMember
+from realcli.scoring.sources import own_member
+from realcli.storage.paths import AttemptPaths
 from realcli_judge.evidence import (
     SealedAttempt,
     SealedBlobs,
@@ -88,7 +90,7 @@ def open_member(inputs: Inputs, member: GroupMember) -> Opened | None:
     verify: VerifySeal | None = None
     recorded: tuple[HardCheck, ...] = ()
     if member.seal is not None and member.verify_attempt is not None:
-        paths = inputs.paths.attempt(member.ordinal, member.attempt)
+        paths = verified_at(inputs, member)
         verify = read_verify_seal(inputs.store, paths, member.verify_attempt, member.seal, member.work_seal)
         recorded = recorded_checks(inputs.store, paths.verify(member.verify_attempt), verify)
     return Opened(member, attempt, member.work_seal, verify, recorded)
@@ -99,20 +101,15 @@ def verifier_log(inputs: Inputs, opened: Opened) -> str:
     member, verify = opened.member, opened.verify
     if verify is None or member.verify_attempt is None:
         return ""
-    key = inputs.paths.attempt(member.ordinal, member.attempt).verify(member.verify_attempt).logs
+    key = verified_at(inputs, member).verify(member.verify_attempt).logs
     return (verified(inputs.store, key, verify) or b"")[-MAX_LOG:].decode("utf-8", "replace")
 
 
 def check_members(inputs: Inputs, configuration: str, task: str, members: list[GroupMember]) -> None:
     """The members are the group's trials of the plan, each once, as their ordinals say; else `Refused`."""
     plan = inputs.plan
-    numbers = [
-        group for group in range(plan.groups)
-        if plan.coordinates(plan.ordinals_of_group(group)[0])[1:4:2] == (task, configuration)
-    ]  # fmt: skip
-    if not numbers:
-        raise Refused("GroupRefused", f"the plan has no group of configuration {configuration} and task {task}")
-    wanted, found = plan.ordinals_of_group(numbers[0]), sorted(member.ordinal for member in members)
+    wanted = plan.ordinals_of_group(group_number(inputs, configuration, task))
+    found = sorted(member.ordinal for member in members)
     if found != sorted(wanted):
         raise Refused("GroupRefused", f"group {configuration}, {task} has the trials {sorted(wanted)}, but {found} were given")
     for member in members:
@@ -134,8 +131,42 @@ def check_members(inputs: Inputs, configuration: str, task: str, members: list[G
             )
 
 
+def group_number(inputs: Inputs, configuration: str, task: str) -> int:
+    """Number of a group in the plan; `Refused`."""
+    tasks = [item.name for item in inputs.plan.tasks]
+    configurations = [item.name for item in inputs.plan.configurations]
+    if task not in tasks or configuration not in configurations:
+        raise Refused("GroupRefused", f"the plan has no group of configuration {configuration} and task {task}")
+    return configurations.index(configuration) * len(tasks) + tasks.index(task)
+
+
+def with_members(inputs: Inputs, asked: GroupInput) -> GroupInput:
+    """The group with its trials: those the operator gave, or, where another sweep's are only judged again, that sweep's."""
+    if asked.members:
+        return asked
+    if not inputs.plan.judged_only:
+        raise Refused("ConfigurationError", "the group has no members; the operator and this image must match")
+    sources = inputs.sources(group_number(inputs, asked.configuration, asked.task))
+    return asked.model_copy(update={"members": [own_member(source, ordinal) for ordinal, source in sources.items()]})
+
+
+def worked_at(inputs: Inputs, member: GroupMember) -> AttemptPaths:
+    """Where the ledger and the work seal of a member lie."""
+    source = inputs.source(member.ordinal)
+    return inputs.paths.attempt(member.ordinal, member.attempt) if source is None else source.work
+
+
+def verified_at(inputs: Inputs, member: GroupMember) -> AttemptPaths:
+    """Below which attempt's folder the verify of a member lies that counts."""
+    source = inputs.source(member.ordinal) if inputs.plan.judged_only else None
+    return inputs.paths.attempt(member.ordinal, member.attempt) if source is None else source.verifies
+
+
 def trial_of(inputs: Inputs, member: GroupMember) -> TrialIdentity:
     """Which attempt a member is, as its seal has to say."""
+    source = inputs.source(member.ordinal)
+    if source is not None:
+        return source.trial
     cell = inputs.plan.coordinates(member.ordinal)
     sweep = inputs.lock.sweep
     return TrialIdentity(
@@ -147,8 +178,7 @@ def trial_of(inputs: Inputs, member: GroupMember) -> TrialIdentity:
 
 def attempt_of(inputs: Inputs, member: GroupMember, work_seal: str) -> SealedAttempt:
     """The sealed attempt of a member."""
-    paths = inputs.paths.attempt(member.ordinal, member.attempt)
-    return read_attempt(inputs.store, paths, trial_of(inputs, member), work_seal)
+    return read_attempt(inputs.store, worked_at(inputs, member), trial_of(inputs, member), work_seal)
 
 
 def task_side(inputs: Inputs, task: str) -> TaskSide:

@@ -12,6 +12,7 @@ from realcli.api.base import sha256_digest
 from realcli.api.plan import Lock, Plan, plan_of
 from realcli.judging.identity import identity_of
 from realcli.judging.model import JudgeIdentity
+from realcli.scoring.sources import Source, SourceChanged, read_sources
 from realcli.storage.opening import open_store
 from realcli.storage.paths import SweepPaths, parse_s3_uri
 from realcli.storage.port import NotFound, ObjectStore, StorageConfig
@@ -44,6 +45,27 @@ class Inputs:
     def judge(self) -> JudgeIdentity:
         """Which judge this program is for the sweep; its digest names the folder of the judgements."""
         return identity_of(self.lock.spec.judge)
+
+    @cached_property
+    def _sources(self) -> dict[int, dict[int, Source]]:
+        """By group, as they are read."""
+        return {}
+
+    def sources(self, group: int) -> dict[int, Source]:
+        """Where the runs of a group were made, by ordinal; {} where this sweep made them. `Refused`: changed since the plan."""
+        source = self.lock.source
+        if source is None:
+            return {}
+        if group not in self._sources:
+            try:
+                self._sources[group] = read_sources(self.store, self.paths, self.plan, source, group)
+            except SourceChanged as error:
+                raise Refused("EvidenceChanged", str(error)) from error
+        return self._sources[group]
+
+    def source(self, ordinal: int) -> Source | None:
+        """Where the run of a trial was made; None: by this sweep."""
+        return self.sources(self.plan.group_of(ordinal)).get(ordinal)
 
     def benchmark(self) -> tuple[ObjectStore, str]:
         """(store, key prefix) of the benchmark: endpoint and credentials are those of `storage`, the bucket may differ.
