@@ -34,6 +34,7 @@ from realcli_operator.reconcile.names import plan_job, verify_pod, work_pod
 from realcli_operator.reconcile.plans import Task
 from realcli_operator.reconcile.policy import Policy
 from realcli_operator.reconcile.recent import ACTIVE, HELD_BACK
+from realcli_operator.reconcile.rows import Rows
 from realcli_operator.settings import Settings, Use
 
 LOG_LIMIT = 2 << 20
@@ -46,6 +47,8 @@ class Memory:
 
     plan: FrozenPlan | None = None
     platform: Platform | None = None
+    rows: Rows = field(default_factory=Rows)
+    """Its trials."""
     grants: frozenset[str] = frozenset()
     broken: frozenset[str] | None = None
     """Trials that the breaker holds; None before the first step of the sweep."""
@@ -146,7 +149,9 @@ class Observer:
         plan = await self.plan(view)
         jobs = self._jobs(view)
         log = await self._plan_log(view, jobs) if plan is None else None
-        trials = self.store.trials_of_sweep(key.namespace, key.name)
+        mine = self.store.trials_of_sweep(key.namespace, key.name)
+        trials = tuple(trial for trial in mine if trial.owner_uid == view.uid)
+        memory.rows.update(trials)
         return SweepFacts(
             sweep=view,
             spec=sweep_spec(view),
@@ -154,7 +159,8 @@ class Observer:
             plan=plan,
             plan_log=log,
             jobs=jobs,
-            trials=tuple(trial for trial in trials if trial.owner_uid == view.uid),
+            trials=trials,
+            rows=memory.rows,
             granted=memory.grants,
             last_write=memory.last_write,
         )

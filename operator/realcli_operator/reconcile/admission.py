@@ -12,6 +12,7 @@ from realcli_operator.reconcile.breaker import Breaker
 from realcli_operator.reconcile.order import order_of
 from realcli_operator.reconcile.policy import Policy
 from realcli_operator.reconcile.recent import ACTIVE, Lane, Row, Scope, lanes_of, models_of, parsed
+from realcli_operator.reconcile.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Admission:
 
 
 def admit(
-    plan: FrozenPlan, rows: Mapping[int, Row], granted: frozenset[str], bounds: Bounds, now: datetime, policy: Policy
+    plan: FrozenPlan, rows: Rows, granted: frozenset[str], bounds: Bounds, now: datetime, policy: Policy
 ) -> Admission:
     """Fill the window in the order of admission. An unused grant holds its place; when nothing may start it is taken back."""
     return _Gate(plan, rows, granted, bounds, now, policy).admit()
@@ -47,7 +48,7 @@ class _Gate:
     def __init__(
         self,
         plan: FrozenPlan,
-        rows: Mapping[int, Row],
+        rows: Rows,
         granted: frozenset[str],
         bounds: Bounds,
         now: datetime,
@@ -64,10 +65,10 @@ class _Gate:
         rank = order_of(plan).rank
         due: list[float] = []
         waiting: list[Row] = []
-        for row in rows.values():
+        for row in rows.open.values():
             if row.phase in ACTIVE:
                 self._enter(row)
-            elif not row.phase.terminal and not row.view.deleting:
+            elif not row.view.deleting:
                 left = (parsed(row.retry_after) - now).total_seconds() if row.retry_after else 0.0
                 if left > 0:
                     due.append(left)
@@ -126,7 +127,7 @@ class _Gate:
 
 
 def missing(
-    plan: FrozenPlan, rows: Mapping[int, Row], window: int, per_step: int, full: frozenset[Lane] = frozenset()
+    plan: FrozenPlan, rows: Rows, window: int, per_step: int, full: frozenset[Lane] = frozenset()
 ) -> tuple[int, ...]:
     """Ordinals to create now, in the order of admission: holes that a crash left and the next of the window of ``window`` trials
     that are not terminal. What waits in a lane that takes no more neither fills the window nor gets company."""
@@ -135,7 +136,7 @@ def missing(
     def stuck(row: Row) -> bool:
         return row.phase not in ACTIVE and bool(full) and not full.isdisjoint(lanes_of(row, models))
 
-    open_now = sum(not row.phase.terminal and not stuck(row) for row in rows.values())
+    open_now = sum(not stuck(row) for row in rows.open.values())
     wanted = min(per_step, window - open_now)
     found: list[int] = []
     for ordinal in order_of(plan).ordinals if wanted > 0 else ():

@@ -59,13 +59,29 @@ class Breaker:
         return frozenset(lane.name for lane in self.open if lane.scope is Scope.NODE)
 
 
-def breaker_of(plan: FrozenPlan, rows: Iterable[Row], ends: Sequence[End], now: datetime, policy: Policy) -> Breaker:
-    """The breaker over all lanes; ``ends`` newest first."""
-    return _Lanes(plan, rows, ends, now, policy).breaker()
+def breaker_of(
+    plan: FrozenPlan,
+    rows: Iterable[Row],
+    ends: Sequence[End],
+    now: datetime,
+    policy: Policy,
+    proven: Iterable[str] = (),
+) -> Breaker:
+    """The breaker over all lanes; ``ends`` newest first. ``rows`` may leave out those that are terminal, if ``proven`` names the
+    configurations that have sealed one."""
+    return _Lanes(plan, rows, ends, now, policy, proven).breaker()
 
 
 class _Lanes:
-    def __init__(self, plan: FrozenPlan, rows: Iterable[Row], ends: Sequence[End], now: datetime, policy: Policy) -> None:
+    def __init__(
+        self,
+        plan: FrozenPlan,
+        rows: Iterable[Row],
+        ends: Sequence[End],
+        now: datetime,
+        policy: Policy,
+        proven: Iterable[str],
+    ) -> None:
         self.now = now
         self.policy = policy
         self.models = models_of(plan)
@@ -74,7 +90,7 @@ class _Lanes:
         self.configurations = min(2, len(plan.configurations))
         self.ends = ends[: policy.recent_ends]
         self.times: list[float] = []
-        self.proven: set[str] = set()
+        self.proven: set[str] = set(proven)
         self.healthy: list[Row] = [end.row for end in self.ends if end.valid]
         self.active: list[Row] = []
         for row in rows:

@@ -34,6 +34,9 @@ def throttled_caps(
     ended. One that began before the last cut says nothing new: it measured the time before. `Policy.restore_after` ends without
     throttling give one place back.
     """
+    share = Decimal(policy.throttled_share)
+    if not any((end.row.throttled or 0) > share for end in ends):
+        return {}
     models = models_of(plan)
     recent: dict[Lane, list[End]] = defaultdict(list)
     for end in ends:
@@ -42,7 +45,6 @@ def throttled_caps(
         for lane in admission_lanes(end.row, models):
             if len(recent[lane]) < policy.throttle_window:
                 recent[lane].append(end)
-    share = Decimal(policy.throttled_share)
     hot = {lane for lane, found in recent.items() if any((end.row.throttled or 0) > share for end in found)}
     if not hot:
         return {}

@@ -13,6 +13,7 @@ from realcli.api.sweep import ControlRow, SweepSpec, SweepStatus
 from realcli.api.trial import TrialSpec, TrialStatus
 from realcli_operator.kube.names import LABEL_ATTEMPT
 from realcli_operator.kube.views import JobView, PodView, SweepView, TrialView
+from realcli_operator.reconcile.rows import Rows
 
 
 class UnreadableObject(ValueError):
@@ -77,6 +78,8 @@ class SweepFacts:
     plan_log: PlanLog | None = None
     jobs: Mapping[str, JobFacts] = field(default_factory=dict)
     trials: tuple[TrialView, ...] = ()
+    rows: Rows | None = None
+    """The same trials, if they were kept as rows since the last step."""
     granted: frozenset[str] = frozenset()
     last_write: datetime | None = None
     """When the operator last wrote this sweep's status."""

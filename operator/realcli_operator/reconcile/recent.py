@@ -72,6 +72,11 @@ class Row:
         return str(self.view.spec["task"])
 
     @property
+    def mode(self) -> str:
+        """EXEC or COLLAB."""
+        return str(self.view.spec["mode"])
+
+    @property
     def attempt(self) -> int:
         """The attempt its status is about; 0 before the first."""
         return _number(self.view.status.get("attempt"))
@@ -192,11 +197,12 @@ def models_of(plan: FrozenPlan) -> dict[str, str]:
 
 def ends_of(rows: Iterable[Row]) -> list[End]:
     """The last end of every trial that has one, newest first."""
-    found = [end for row in rows if (end := _end(row)) is not None]
+    found = [end for row in rows if (end := last_end(row)) is not None]
     return sorted(found, key=lambda end: (end.time, end.row.ordinal), reverse=True)
 
 
-def _end(row: Row) -> End | None:
+def last_end(row: Row) -> End | None:
+    """How its last attempt that ended did, None before the first."""
     status = row.view.status
     known = time_of(status.get("lastInvalidAt"))
     if row.phase.terminal:

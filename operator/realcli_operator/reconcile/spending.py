@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from realcli.api.sweep import SweepSpec, Tokens
 from realcli.api.trial import Earlier, TrialStatus
@@ -51,27 +51,63 @@ def sum_of(tokens: Tokens) -> int:
     return tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
 
 
+class Spent(NamedTuple):
+    """What attempts took: US dollars of those whose cost is known, tokens by kind, and how many left no count."""
+
+    usd: Decimal
+    tokens: tuple[int, int, int, int]
+    uncounted: int
+
+    def plus(self, other: Spent) -> Spent:
+        """Both."""
+        return Spent(self.usd + other.usd, _added(self.tokens, other.tokens, 1), self.uncounted + other.uncounted)
+
+    def minus(self, other: Spent) -> Spent:
+        """Without ``other``, which is a part of it."""
+        return Spent(self.usd - other.usd, _added(self.tokens, other.tokens, -1), self.uncounted - other.uncounted)
+
+
+NOTHING: Final = Spent(Decimal(0), (0, 0, 0, 0), 0)
+
+
+def spent_by(row: Row) -> Spent:
+    """All attempts of a trial that ended, and one whose work did."""
+    status = row.view.status
+    usd, tokens, uncounted = Decimal(0), [0, 0, 0, 0], 0
+    earlier = status.get("earlier")
+    if earlier:
+        usd += _decimal(earlier.get("costUSD")) or 0
+        _add(tokens, earlier.get("tokens"))
+        uncounted += earlier.get("uncounted", 0)
+    used, cost = status.get("tokens"), _decimal(status.get("costUSD"))
+    _add(tokens, used)
+    usd += cost or 0
+    over = row.phase not in ACTIVE or row.sealed_work
+    if over and row.attempt and (used is None or cost is None) and not _asked_nothing(used, str(status.get("workEnd"))):
+        uncounted += 1
+    return Spent(usd, (tokens[0], tokens[1], tokens[2], tokens[3]), uncounted)
+
+
 def spending_of(rows: Iterable[Row], spec: SweepSpec) -> Spending:
     """Over all attempts that ended, and those whose work did."""
-    usd = Decimal(0)
-    tokens = [0, 0, 0, 0]
-    uncounted = 0
+    total = NOTHING
     for row in rows:
-        status = row.view.status
-        earlier = status.get("earlier")
-        if earlier:
-            usd += _decimal(earlier.get("costUSD")) or 0
-            _add(tokens, earlier.get("tokens"))
-            uncounted += earlier.get("uncounted", 0)
-        used, cost = status.get("tokens"), _decimal(status.get("costUSD"))
-        _add(tokens, used)
-        usd += cost or 0
-        over = row.phase not in ACTIVE or row.sealed_work
-        if over and row.attempt and (used is None or cost is None) and not _asked_nothing(used, str(status.get("workEnd"))):
-            uncounted += 1
+        total = total.plus(spent_by(row))
+    return spending(total, spec)
+
+
+def spending(total: Spent, spec: SweepSpec) -> Spending:
+    """The sum, as the sweep tells it."""
     priced = all(model.prices is not None for model in spec.models)
-    total = Tokens(input=tokens[0], cache_read=tokens[1], cache_write=tokens[2], output=tokens[3])
-    return Spending(usd if priced else None, total, uncounted)
+    read, cached, written, put = total.tokens
+    tokens = Tokens(input=read, cache_read=cached, cache_write=written, output=put)
+    return Spending(total.usd if priced else None, tokens, total.uncounted)
+
+
+def _added(one: tuple[int, int, int, int], other: tuple[int, int, int, int], sign: int) -> tuple[int, int, int, int]:
+    a, b, c, d = one
+    e, f, g, h = other
+    return a + sign * e, b + sign * f, c + sign * g, d + sign * h
 
 
 def earlier_of(status: TrialStatus) -> Earlier | None:

@@ -24,8 +24,9 @@ from realcli_operator.reconcile.jobs import Done, Gone, Lost, Running, job_state
 from realcli_operator.reconcile.names import judge_job, plan_job, report_job
 from realcli_operator.reconcile.plans import JobIntent, Note, Removal, SweepPlan, Task, earliest
 from realcli_operator.reconcile.policy import Policy, backoff
-from realcli_operator.reconcile.recent import HELD_BACK, Row, ends_of, parsed
-from realcli_operator.reconcile.spending import spending_of
+from realcli_operator.reconcile.recent import HELD_BACK, parsed
+from realcli_operator.reconcile.rows import Rows
+from realcli_operator.reconcile.spending import spending
 from realcli_operator.reconcile.sweepstatus import STARTING, columns, finished, newly_unready, only_counts, passes, said, state_of
 from realcli_operator.reconcile.tally import complete_groups, count, group_input, rows_of
 
@@ -62,7 +63,7 @@ class _Step:
         self.status = facts.status
         self.draft = _Draft(grants=facts.granted)
         self.blocked: tuple[str, str] | None = None  # why a judge or report pod does not start
-        self.rows = rows_of(facts.trials)
+        self.rows = rows_of(facts.trials) if facts.rows is None else facts.rows
         self.spent = False  # the budget
         self.cancelled = facts.spec.cancel
         self.suspended = facts.spec.suspend and not self.cancelled
@@ -208,7 +209,7 @@ class _Step:
         admission = self._admission(plan, rows)
         self.draft.wake = tuple(dict.fromkeys((*admission.new, *self._mismatched(rows, admission))))
         if self.cancelled:
-            self.draft.wake = tuple(row.name for row in rows.values() if not row.phase.terminal)
+            self.draft.wake = tuple(row.name for row in rows.open.values())
         elif not self.suspended and not self.spent:
             window = self.policy.look_ahead * self.facts.spec.parallelism
             self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full)
@@ -218,7 +219,7 @@ class _Step:
         self._counted(plan, rows, judged)
         if judged == plan.groups:
             self._reporting(plan)
-        elif self.cancelled and all(row.phase.terminal for row in rows.values()) and judged == len(complete_groups(plan, rows)):
+        elif self.cancelled and not rows.open and judged == len(complete_groups(plan, rows)):
             if judged:
                 self._reporting(plan)
             else:
@@ -227,12 +228,12 @@ class _Step:
             self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Failed")})
         self._show_plan(plan)
 
-    def _admission(self, plan: FrozenPlan, rows: dict[int, Row]) -> Admission:
+    def _admission(self, plan: FrozenPlan, rows: Rows) -> Admission:
         """Who may start, and why not more."""
         spec = self.facts.spec
-        ends = ends_of(rows.values())
-        breaker = breaker_of(plan, rows.values(), ends, self.now, self.policy)
-        throttled = throttled_caps(plan, rows, ends, spec, self.policy)
+        ends = rows.newest_ends(self.policy.recent_ends)
+        breaker = breaker_of(plan, rows.open.values(), ends, self.now, self.policy, +rows.sealed)
+        throttled = throttled_caps(plan, rows, rows.throttle_ends(self.policy.throttle_window), spec, self.policy)
         self.spent = self._spending(rows)
         held = self.suspended or self.cancelled or self.spent
         bounds = Bounds(spec.parallelism, {**asked_caps(plan, spec), **throttled}, breaker, held=held)
@@ -244,18 +245,18 @@ class _Step:
         self.status = self.status.model_copy(update={"resolved": resolved})
         return admission
 
-    def _spending(self, rows: dict[int, Row]) -> bool:
+    def _spending(self, rows: Rows) -> bool:
         """Whether the budget is spent; the status says what is."""
-        spending = spending_of(rows.values(), self.facts.spec)
+        found = spending(rows.spent, self.facts.spec)
         self.status = self.status.model_copy(
             update={
-                "cost": spending.column,
-                "cost_usd": None if spending.usd is None else format(spending.usd, "f"),
-                "tokens": spending.tokens,
-                "uncounted_attempts": spending.uncounted,
+                "cost": found.column,
+                "cost_usd": None if found.usd is None else format(found.usd, "f"),
+                "tokens": found.tokens,
+                "uncounted_attempts": found.uncounted,
             }
         )
-        over = spending.exhausted(self.facts.spec)
+        over = found.exhausted(self.facts.spec)
         known = is_true(self.status.conditions, "BudgetExhausted")
         if over is not None:
             reason, text = over[0], f"{over[1]}: nothing new starts, what runs finishes; raise spec.budget to go on"
@@ -266,9 +267,9 @@ class _Step:
             self.condition("BudgetExhausted", "False", "Raised", "")
         return over is not None
 
-    def _mismatched(self, rows: dict[int, Row], admission: Admission) -> Iterator[str]:
+    def _mismatched(self, rows: Rows, admission: Admission) -> Iterator[str]:
         """Waiting trials whose status says something else than what keeps them."""
-        for row in rows.values():
+        for row in rows.open.values():
             if row.phase is not Phase.PENDING or (row.retry_after and parsed(row.retry_after) > self.now):
                 continue
             shown = row.reason if row.reason in HELD_BACK else None
@@ -289,7 +290,7 @@ class _Step:
             self.draft.events.append(Note("Normal", "BreakerClosed", "attempts go well again; everything may start"))
             self.condition("Degraded", "False", "Recovered", "")
 
-    def _judging(self, plan: FrozenPlan, rows: dict[int, Row]) -> int:
+    def _judging(self, plan: FrozenPlan, rows: Rows) -> int:
         """Start and read judge Jobs; returns the number of groups judged."""
         judged = running = 0
         new: list[int] = []
@@ -363,6 +364,7 @@ class _Step:
         self.status = self.status.model_copy(
             update={
                 "report_uri": message.uri,
+                "report_digest": message.seal,
                 "scores": message.scores[:50],
                 **columns(message.scores),
             }
@@ -390,7 +392,7 @@ class _Step:
         elif find(self.status.conditions, "Suspended") is not None:
             self.condition("Suspended", "False", "Resumed", "")
 
-    def _counted(self, plan: FrozenPlan, rows: dict[int, Row], judged: int) -> None:
+    def _counted(self, plan: FrozenPlan, rows: Rows, judged: int) -> None:
         counts = count(plan, rows, judged)
         text = f"{counts.sealed + counts.invalid}/{counts.total}"
         self.status = self.status.model_copy(update={"counts": counts, "trials": text})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
@@ -11,33 +10,25 @@ from realcli.api.sweep import ModeCounts, SweepCounts
 from realcli.scoring.records import GroupInput, GroupMember
 from realcli_operator.kube.views import TrialView
 from realcli_operator.reconcile.facts import trial_status
-from realcli_operator.reconcile.recent import Row, time_of
+from realcli_operator.reconcile.recent import Row
+from realcli_operator.reconcile.rows import Rows
 
-_PHASES = {phase.value: phase for phase in Phase}
 
-
-def rows_of(trials: Iterable[TrialView]) -> dict[int, Row]:
+def rows_of(trials: Iterable[TrialView]) -> Rows:
     """Trials by ordinal. Unknown phases (a newer operator's) count as pending."""
-    rows = {}
-    for view in trials:
-        status = view.status
-        ordinal = int(view.spec["ordinal"])
-        phase = _PHASES.get(view.phase, Phase.PENDING)
-        rows[ordinal] = Row(view, ordinal, phase, str(status.get("reason", "")), time_of(status.get("retryAfter")))
-    return rows
+    return Rows(tuple(trials))
 
 
-def count(plan: FrozenPlan, rows: dict[int, Row], judged: int) -> SweepCounts:
+def count(plan: FrozenPlan, rows: Rows, judged: int) -> SweepCounts:
     """The counters. Trials that do not exist yet are pending."""
-    phases = Counter(row.phase for row in rows.values())
-    by_mode = Counter((plan.modes[row.ordinal % len(plan.modes)], row.phase) for row in rows.values())
     per_mode = plan.size // len(plan.modes)
 
     def of(mode: str) -> ModeCounts:
         total = per_mode if mode in plan.modes else 0
-        sealed, invalid = (by_mode[(mode, phase)] for phase in (Phase.SEALED, Phase.INVALID))  # type: ignore[index]
+        sealed, invalid = (rows.phases[(mode, phase)] for phase in (Phase.SEALED, Phase.INVALID))
         return ModeCounts(total=total, sealed=sealed, invalid=invalid)
 
+    phases = {phase: sum(rows.phases[(mode, phase)] for mode in plan.modes) for phase in Phase}
     settled = phases[Phase.SEALED] + phases[Phase.INVALID]
     running = phases[Phase.WORKING] + phases[Phase.VERIFYING]
     return SweepCounts(
@@ -55,14 +46,13 @@ def count(plan: FrozenPlan, rows: dict[int, Row], judged: int) -> SweepCounts:
     )
 
 
-def complete_groups(plan: FrozenPlan, rows: dict[int, Row]) -> list[int]:
+def complete_groups(plan: FrozenPlan, rows: Rows) -> list[int]:
     """Groups all of whose trials are terminal, sorted. One with a cancelled trial never is: it is not to be judged."""
     members = plan.repeats * len(plan.modes)
-    terminal = Counter(plan.group_of(row.ordinal) for row in rows.values() if row.phase.terminal and row.reason != "Cancelled")
-    return sorted(group for group, number in terminal.items() if number == members)
+    return sorted(group for group, number in rows.finished(plan).items() if number == members)
 
 
-def group_input(plan: FrozenPlan, rows: dict[int, Row], group: int) -> GroupInput:
+def group_input(plan: FrozenPlan, rows: Mapping[int, Row], group: int) -> GroupInput:
     """What the judge Job of a complete group is told."""
     configuration, task = divmod(group, len(plan.tasks))
     members = []

@@ -1,0 +1,156 @@
+"""The trials of a sweep as rows, with what a step wants to know of all of them kept up to date instead of counted again.
+
+A step of a sweep of 20,000 trials happens every second and sees a few of them changed. So everything that is a sum, or an
+order, over all trials is kept here and moved by what changed; only rows that are not terminal are walked through. `Rows` built at
+once and `Rows` brought there by any changes are the same (tested so); between two steps nobody changes them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from realcli.api.outcomes import Phase
+from realcli.api.plan import Plan as FrozenPlan
+from realcli_operator.kube.views import TrialView
+from realcli_operator.reconcile.recent import End, Row, last_end, time_of
+from realcli_operator.reconcile.spending import NOTHING, Spent, spent_by
+
+_PHASES = {phase.value: phase for phase in Phase}
+_When = tuple[str, int]
+"""Time and ordinal: the order of ends."""
+
+
+def row_of(view: TrialView) -> Row:
+    """One trial. An unknown phase (a newer operator's) counts as pending."""
+    status = view.status
+    phase = _PHASES.get(view.phase, Phase.PENDING)
+    return Row(view, int(view.spec["ordinal"]), phase, str(status.get("reason", "")), time_of(status.get("retryAfter")))
+
+
+class _Kept(NamedTuple):
+    """A row and what it adds to the sums."""
+
+    row: Row
+    end: End | None
+    spent: Spent
+
+
+def _is_finished(row: Row) -> bool:
+    return row.phase.terminal and row.reason != "Cancelled"
+
+
+class Rows(Mapping[int, Row]):
+    """Rows by ordinal."""
+
+    def __init__(self, trials: Collection[TrialView] = ()) -> None:
+        self._kept: dict[int, _Kept] = {}
+        self._ordinals: dict[str, tuple[TrialView, int]] = {}
+        self._open: dict[int, Row] = {}
+        self._ends: list[_When] = []
+        self._throttled: defaultdict[str, list[_When]] = defaultdict(list)
+        self.phases: Counter[tuple[str, Phase]] = Counter()
+        """By mode and phase."""
+        self._plan: FrozenPlan | None = None
+        self._finished: Counter[int] = Counter()
+        self.sealed: Counter[str] = Counter()
+        """By configuration."""
+        self.spent = NOTHING
+        self.update(trials)
+
+    def __getitem__(self, ordinal: int) -> Row:
+        return self._kept[ordinal].row
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __contains__(self, ordinal: object) -> bool:
+        return ordinal in self._kept
+
+    @property
+    def open(self) -> Mapping[int, Row]:
+        """Those that are not terminal."""
+        return self._open
+
+    def update(self, trials: Collection[TrialView]) -> None:
+        """These are the trials now. A view that is the very one that was seen last has not changed."""
+        known = self._ordinals
+        for view in trials:
+            before = known.get(view.name)
+            if before is None or before[0] is not view:
+                if before is not None:
+                    self._drop(before[1])
+                row = row_of(view)
+                known[view.name] = (view, row.ordinal)
+                self._put(row)
+        if len(known) > len(trials):
+            alive = {view.name for view in trials}
+            for name in [name for name in known if name not in alive]:
+                self._drop(known.pop(name)[1])
+            for view in trials:  # a twin of what went counts again
+                if known[view.name][1] not in self._kept:
+                    self._put(row_of(view))
+
+    def finished(self, plan: FrozenPlan) -> Mapping[int, int]:
+        """By group of the plan: trials that are terminal and not cancelled."""
+        if self._plan is not plan:
+            self._plan = plan
+            self._finished = Counter(plan.group_of(ordinal) for ordinal, kept in self._kept.items() if _is_finished(kept.row))
+        return self._finished
+
+    def newest_ends(self, number: int) -> list[End]:
+        """The last end of those trials that have one, newest first, at most ``number``."""
+        return [self._end(ordinal) for _, ordinal in reversed(self._ends[-number:])]
+
+    def throttle_ends(self, number: int) -> list[End]:
+        """Ends that tell whether the provider throttled them, newest first: at least the newest ``number`` of each configuration
+        and of each model."""
+        newest = sorted((when for ends in self._throttled.values() for when in ends[-number:]), reverse=True)
+        return [self._end(ordinal) for _, ordinal in newest]
+
+    def _end(self, ordinal: int) -> End:
+        end = self._kept[ordinal].end
+        assert end is not None  # what stands in an order of ends has one
+        return end
+
+    def _put(self, row: Row) -> None:
+        if row.ordinal in self._kept:  # two Trials of one ordinal: somebody made one by hand; the later seen counts
+            self._drop(row.ordinal)
+        kept = _Kept(row, last_end(row), spent_by(row))
+        self._kept[row.ordinal] = kept
+        if not row.phase.terminal:
+            self._open[row.ordinal] = row
+        if kept.end is not None:
+            when = (kept.end.time, row.ordinal)
+            insort(self._ends, when)
+            if row.throttled is not None:
+                insort(self._throttled[row.configuration], when)
+        self._count(row, 1)
+        self.spent = self.spent.plus(kept.spent)
+
+    def _drop(self, ordinal: int) -> None:
+        kept = self._kept.pop(ordinal, None)
+        if kept is None:
+            return
+        row = kept.row
+        self._open.pop(ordinal, None)
+        if kept.end is not None:
+            when = (kept.end.time, ordinal)
+            del self._ends[bisect_left(self._ends, when)]
+            if row.throttled is not None:
+                ends = self._throttled[row.configuration]
+                del ends[bisect_left(ends, when)]
+        self._count(row, -1)
+        self.spent = self.spent.minus(kept.spent)
+
+    def _count(self, row: Row, number: int) -> None:
+        self.phases[(row.mode, row.phase)] += number
+        if self._plan is not None and _is_finished(row):
+            self._finished[self._plan.group_of(row.ordinal)] += number
+        if row.phase is Phase.SEALED:
+            self.sealed[row.configuration] += number

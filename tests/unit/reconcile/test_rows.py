@@ -1,0 +1,117 @@
+"""`Rows` brought up to date by changes are those built at once, whatever the changes were."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from realcli.api.outcomes import Phase
+from realcli_operator.kube.views import TrialView
+from realcli_operator.reconcile.recent import ends_of
+from realcli_operator.reconcile.rows import Rows, row_of
+from realcli_operator.reconcile.spending import spending_of
+
+TIMES = tuple(f"2026-12-01T12:00:{second:02d}Z" for second in range(6))
+STATUSES = st.fixed_dictionaries(
+    {"phase": st.sampled_from([*(phase.value for phase in Phase), "Novel"])},
+    optional={
+        "reason": st.sampled_from(["Completed", "NodeLost", "Cancelled", "AgentCrashed"]),
+        "attempt": st.integers(0, 3),
+        "endedAt": st.sampled_from(TIMES),
+        "lastInvalidAt": st.sampled_from(TIMES),
+        "lastInvalidReason": st.just("NodeLost"),
+        "throttled": st.sampled_from(["0", "0.5", "nonsense"]),
+        "costUSD": st.sampled_from(["0.000001", "12.5", "NaN"]),
+        "tokens": st.just({"input": 7, "output": 3}),
+        "workEnd": st.sampled_from(["Completed", "SetupTimeout"]),
+        "earlier": st.just({"costUSD": "0.25", "tokens": {"input": 1}, "uncounted": 2}),
+    },
+)
+MODES, TASKS = ("COLLAB", "EXEC"), ("t0", "t1")
+
+
+def trial(ordinal: int, status: dict[str, Any], name: str = "") -> TrialView:
+    """A cell of two tasks, two repeats, two configurations and two modes."""
+    rest, mode = divmod(ordinal, 2)
+    rest, configuration = divmod(rest, 2)
+    task, repeat = divmod(rest, 2)
+    spec = {
+        "ordinal": ordinal,
+        "configuration": f"c{configuration}",
+        "task": TASKS[task],
+        "mode": MODES[mode],
+        "repeat": repeat + 1,
+    }
+    name = name or f"s-{ordinal:05d}"
+    return TrialView(
+        namespace="one", name=name, uid=name, resource_version=1, generation=1, labels={}, owner_uid="u", owner_name="s",
+        spec_digest=None, creation_timestamp=None, deletion_timestamp=None, spec=spec, status=status,
+    )  # fmt: skip
+
+
+CHANGES = st.lists(st.tuples(st.integers(0, 15), st.one_of(st.none(), STATUSES)), max_size=12)
+
+
+def seen(rows: Rows, plan: Any) -> dict[str, Any]:
+    """Everything that a decision reads."""
+    return {
+        "rows": dict(rows),
+        "open": dict(rows.open),
+        "phases": {key: number for key, number in rows.phases.items() if number},
+        "sealed": +rows.sealed,
+        "finished": {group: number for group, number in rows.finished(plan).items() if number},
+        "spent": rows.spent,
+        "ends": rows.newest_ends(100),
+        "two": rows.newest_ends(2),
+        "throttle": rows.throttle_ends(2),
+    }
+
+
+@settings(max_examples=200, deadline=None)
+@given(rounds=st.lists(CHANGES, min_size=1, max_size=4), asked=st.booleans())
+def test_changes_lead_to_what_is_built_at_once(rounds: list[Any], asked: bool, a: Any) -> None:
+    plan = a.plan(tasks=2, repeats=2)
+    kept, trials = Rows(), dict[int, TrialView]()
+    if asked:
+        kept.finished(plan)  # from now on it is kept up to date
+    for changes in rounds:
+        for ordinal, status in changes:
+            if status is None:
+                trials.pop(ordinal, None)
+            else:
+                trials[ordinal] = trial(ordinal, status)
+        kept.update(tuple(trials.values()))
+    assert seen(kept, plan) == seen(Rows(tuple(trials.values())), plan)
+
+
+@settings(max_examples=100, deadline=None)
+@given(changes=CHANGES)
+def test_sums_and_orders_are_those_of_the_plain_rules(changes: list[Any]) -> None:
+    views = {ordinal: trial(ordinal, status) for ordinal, status in changes if status is not None}
+    rows = Rows(tuple(views.values()))
+    plain = [row_of(view) for view in views.values()]
+    assert rows.newest_ends(100) == ends_of(plain)
+    assert rows.throttle_ends(100) == [end for end in ends_of(plain) if end.row.throttled is not None]
+    assert set(rows.open) == {row.ordinal for row in plain if not row.phase.terminal}
+    assert rows.spent.usd == sum((Decimal(0) + spent for spent in (_usd(view.status) for view in views.values())), Decimal(0))
+
+
+def _usd(status: Any) -> Decimal:
+    cost = status.get("costUSD", "0")
+    return Decimal("0" if cost == "NaN" else cost) + Decimal(status.get("earlier", {}).get("costUSD", "0"))
+
+
+def test_a_second_trial_of_an_ordinal_counts_once() -> None:
+    twin = trial(3, {"phase": "Sealed"}, name="made-by-hand")
+    first = trial(3, {"phase": "Working"})
+    rows = Rows((first, twin))
+    assert (len(rows), rows[3].name, len(rows.open)) == (1, "made-by-hand", 0)
+    rows.update((first,))
+    assert (len(rows), rows[3].name, sum(rows.phases.values())) == (1, first.name, 1)
+
+
+def test_the_sum_of_nothing_is_nothing(a: Any) -> None:
+    assert spending_of((), a.spec()).uncounted == 0
