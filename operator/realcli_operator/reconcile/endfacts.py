@@ -187,8 +187,10 @@ class EndFacts:
 
     @property
     def may_have_sealed(self) -> bool:
-        """Whether storage may hold a seal: the session ran, or may have run, beside the agent."""
-        return self.vanished is not Vanished.NO or (self.session.stand.may_have_run and self.untrusted.stand.may_have_run)
+        """Whether storage may hold a seal: the session ran, or may have run, beside the agent (or has said so before)."""
+        said = self.noted is not None and is_valid(self.noted)
+        ran = self.session.stand.may_have_run and self.untrusted.stand.may_have_run
+        return ran or said or self.vanished is not Vanished.NO
 
 
 # -- the kubelet's words
