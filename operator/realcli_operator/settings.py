@@ -42,6 +42,7 @@ class Settings:
     cluster_domain: str = "cluster.local"
     writes_per_second: float = 50.0
     workers: int = 32
+    judges: int = 4
     keep_failed_pods: bool = False
     liveness: str | None = "http://0.0.0.0:8080/healthz"
     metrics_port: int = 9090  # 0: not served
@@ -71,6 +72,7 @@ class Settings:
             cluster_domain=environ.get(f"{PREFIX}CLUSTER_DOMAIN") or "cluster.local",
             writes_per_second=given.parsed("WRITES_PER_SECOND", _positive, "a number greater than 0", "50"),
             workers=int(given.parsed("WORKERS", _positive, "a whole number greater than 0", "32")),
+            judges=given.parsed("JUDGES", _count, "a whole number from 1", "4"),
             keep_failed_pods=given.choice("KEEP_FAILED_PODS", ("true", "false"), "false") == "true",
             liveness=environ.get(f"{PREFIX}LIVENESS", "http://0.0.0.0:8080/healthz") or None,
             metrics_port=given.parsed("METRICS_PORT", _port, "a port, or 0 to serve no metrics", "9090"),
@@ -123,6 +125,13 @@ def _port(text: str) -> int:
     if not 0 <= port <= 65535:
         raise ValueError(text)
     return port
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 def _positive(text: str) -> float:

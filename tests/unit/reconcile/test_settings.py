@@ -37,6 +37,7 @@ def test_a_full_environment() -> None:
             "REALCLI_USER_NAMESPACES": "Never",
             "REALCLI_WATCH_NAMESPACES": "one, two,",
             "REALCLI_WRITES_PER_SECOND": "7.5",
+            "REALCLI_JUDGES": "32",
             "REALCLI_LIVENESS": "",
             "REALCLI_KEEP_FAILED_PODS": "true",
         }
@@ -55,6 +56,8 @@ def test_a_full_environment() -> None:
         ("REALCLI_IMAGE_VOLUMES", "Yes", "expected one of Auto, Always, Never"),
         ("REALCLI_IMAGE_PULL_POLICY", "Sometimes", "expected one of Always, IfNotPresent, Never"),
         ("REALCLI_WRITES_PER_SECOND", "0", "expected a number greater than 0"),
+        ("REALCLI_JUDGES", "0", "expected a whole number from 1"),
+        ("REALCLI_JUDGES", "2.5", "expected a whole number from 1"),
         ("REALCLI_LOG_LEVEL", "LOUD", "expected one of DEBUG"),
     ],
 )
