@@ -62,7 +62,11 @@ def test_every_field_is_immutable_but_those_that_are_not() -> None:
     properties = schema_of(build_crd(SWEEP), "spec")["properties"]
     guarded = {name for name, node in properties.items() if "oldSelf" in str(node.get("x-kubernetes-validations"))}
     one_way = {"cancel", "retryInvalid"}  # may be set and raised, not taken back
-    assert guarded - one_way == set(SweepSpec.aliases()) - set(MUTABLE)
+    whole = {"from"}  # may be absent, so a rule of the whole spec guards it
+    assert guarded - one_way == set(SweepSpec.aliases()) - set(MUTABLE) - whole
+    assert all(
+        f"self.{name} == oldSelf.{name}" in str(schema_of(build_crd(SWEEP), "spec")["x-kubernetes-validations"]) for name in whole
+    )
 
 
 def test_defaults_stand_at_the_leaves() -> None:
