@@ -10,9 +10,11 @@ from realcli.audit.model import AuditRecord
 from realcli.ledger.ctrf import FailedTest, failed_tests
 from realcli.ledger.seals import VerifySeal, WorkSeal
 from realcli.scoring.records import Failure, GroupMember, RepeatJudgement
+from realcli.scoring.runs import succeeded
 from realcli.trajectory import Trajectory, conversation
 from realcli_judge.collect import Judged, audit_of, judgement_of
 from realcli_judge.evidence import read_verify_seal, verified
+from realcli_judge.group import verified_at, worked_at
 from realcli_judge.inputs import Inputs, Refused
 from realcli_judge.judging import attempt_of
 from realcli_judge.shown import ShownSection, shown
@@ -35,7 +37,7 @@ class Detail:
 def inspect(inputs: Inputs, trial: Judged) -> Detail:
     """What the report says of a trial, and what its page shows. Evidence that is not what was anchored is said, not shown."""
     cell, member = trial.cell, trial.member
-    paths = inputs.paths.attempt(member.ordinal, member.attempt)
+    paths = worked_at(inputs, member)
     seal: WorkSeal | None = None
     verify: VerifySeal | None = None
     sections: list[ShownSection] | None = None
@@ -61,7 +63,7 @@ def inspect(inputs: Inputs, trial: Judged) -> Detail:
         repeat=member.repeat,
         phase=member.phase.value,
         reason=member.reason,
-        success=(member.reward is not None and Fraction(member.reward) == 1) if trial.valid else None,
+        success=succeeded(member.reward) if trial.valid else None,
         reward=member.reward if trial.valid else None,
         checks=verify.checks if verify is not None else None,
         turns=seal.turns if seal is not None else None,
@@ -86,7 +88,7 @@ def _failed(inputs: Inputs, member: GroupMember, verify: VerifySeal | None) -> l
     """What the tests say of those that failed: a text of the agent's side, shown and never scored."""
     if verify is None or member.verify_attempt is None:
         return []
-    key = inputs.paths.attempt(member.ordinal, member.attempt).verify(member.verify_attempt).ctrf
+    key = verified_at(inputs, member).verify(member.verify_attempt).ctrf
     return failed_tests(verified(inputs.store, key, verify) or b"")
 
 
@@ -95,7 +97,7 @@ def _verify(inputs: Inputs, member: GroupMember) -> VerifySeal | None:
         if member.reward is not None and Fraction(member.reward) != 0:
             raise Refused("EvidenceMissing", f"trial {member.ordinal} has the reward {member.reward}, but no verify seal says so")
         return None
-    paths = inputs.paths.attempt(member.ordinal, member.attempt)
+    paths = verified_at(inputs, member)
     seal = read_verify_seal(inputs.store, paths, member.verify_attempt, member.seal, member.work_seal)
     if member.reward is None or Fraction(seal.reward) != Fraction(member.reward):
         raise Refused("EvidenceChanged", f"{paths.root}: the seal says reward {seal.reward}, the group file {member.reward}")

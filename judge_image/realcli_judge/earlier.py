@@ -16,7 +16,7 @@ from realcli.api.base import Frozen
 from realcli.audit.model import AuditRecord
 from realcli.checks.digest import digest8
 from realcli.judging.purse import Purse, Spent
-from realcli.scoring.records import Group, GroupInput, RepeatJudgement
+from realcli.scoring.records import Failure, Failures, Group, GroupInput, GroupMember, RepeatJudgement
 from realcli.storage.port import NotFound
 from realcli_judge.group import Opened
 from realcli_judge.inputs import Inputs, Refused
@@ -58,6 +58,16 @@ def kept(
             )
         found[str(member.repeat)] = name
     return found
+
+
+def kept_labels(inputs: Inputs, folder: str, group: Group, members: Sequence[GroupMember]) -> dict[int, Failure]:
+    """Labels of an earlier group file (by ordinal) for those members that still end as they did then."""
+    if group.failures is None:
+        return {}
+    key = f"{folder}/{group.failures}"
+    labels = {one.ordinal: one for one in _read(Failures, key, inputs.store.get(key)).failures}
+    before = {member.ordinal: member for member in group.members}
+    return {m.ordinal: labels[m.ordinal] for m in members if m.ordinal in labels and before.get(m.ordinal) == m}
 
 
 def charge(purse: Purse, group: Group) -> None:

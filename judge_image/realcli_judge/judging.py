@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
 from realcli.api.base import sha256_digest
 from realcli.api.outcomes import Phase
@@ -24,11 +23,12 @@ from realcli.judging.session import Ask, Done
 from realcli.judging.state_files import SnapshotFiles
 from realcli.scoring.facts import facts_of
 from realcli.scoring.records import Failure, Failures, Group, GroupInput, GroupMember, RepeatJudgement, RunFacts
+from realcli.scoring.runs import succeeded
 from realcli_judge.asking import Asking, asking
 from realcli_judge.auditing import audit_repeats
-from realcli_judge.earlier import charge, earlier_group, kept
+from realcli_judge.earlier import charge, earlier_group, kept, kept_labels
 from realcli_judge.evidence import SealedBlobs, SealedSnapshots
-from realcli_judge.group import Opened, TaskSide, attempt_of, check_members, open_member, task_side, verifier_log
+from realcli_judge.group import Opened, TaskSide, attempt_of, check_members, open_member, task_side, verifier_log, with_members
 from realcli_judge.inputs import Inputs, Refused
 
 __all__ = ["attempt_of", "check_members", "judge_group"]
@@ -36,6 +36,7 @@ __all__ = ["attempt_of", "check_members", "judge_group"]
 
 def judge_group(inputs: Inputs, asked: GroupInput, environ: Mapping[str, str] = os.environ) -> tuple[Group, str]:
     """Judge and store a group; (group, digest of its file). `Refused` names the object and what is wrong with it."""
+    asked = with_members(inputs, asked)
     check_members(inputs, asked.configuration, asked.task, asked.members)
     identity = inputs.judge
     judge = identity.content_digest()
@@ -46,17 +47,19 @@ def judge_group(inputs: Inputs, asked: GroupInput, environ: Mapping[str, str] = 
     task = task_side(inputs, asked.task) if collab else None
     names: dict[str, str] = {}
     audits: dict[str, str] = {}
+    labelled: dict[int, Failure] = {}
+    before = earlier_group(inputs, asked, judge)
+    if before is not None:
+        folder = inputs.paths.group(digest8(judge), asked.configuration, asked.task, asked.n).rpartition("/")[0]
+        names = kept(inputs, RepeatJudgement, folder, before.judgements, collab, judge)
+        audits = kept(inputs, AuditRecord, folder, before.audits, collab, judge)
+        labelled = kept_labels(inputs, folder, before, members)
+        if by is not None:
+            charge(by.purse, before)
     if task is not None:
-        before = earlier_group(inputs, asked, judge)
-        if before is not None:
-            folder = inputs.paths.group(digest8(judge), asked.configuration, asked.task, asked.n).rpartition("/")[0]
-            names = kept(inputs, RepeatJudgement, folder, before.judgements, collab, judge)
-            audits = kept(inputs, AuditRecord, folder, before.audits, collab, judge)
-            if by is not None:
-                charge(by.purse, before)
         names |= _judgements(inputs, asked, _without(collab, names), task, judge, by)
         audits |= audit_repeats(inputs, asked, _without(collab, audits), task, judge, by)
-    failed = _failures(inputs, members, opened, by)
+    failed = _failures(inputs, members, opened, labelled, by)
     group = Group(
         sweep_uid=inputs.lock.sweep.uid,
         lock_digest=inputs.plan.lock_digest,
@@ -115,14 +118,26 @@ def _record(asked: GroupInput, one: Opened, judged: Judged, judge: str) -> Repea
 
 
 def failed(member: GroupMember) -> bool:
-    """A valid run whose reward is not 1."""
-    return member.phase is Phase.SEALED and (member.reward is None or Decimal(member.reward) < 1)
+    """A valid run that scores count as a failure: its reward is not 1, or nobody knows it."""
+    return member.phase is Phase.SEALED and not succeeded(member.reward)
 
 
-def _failures(inputs: Inputs, members: Sequence[GroupMember], opened: Mapping[int, Opened], by: Asking | None) -> list[Failure]:
-    """One label per failed valid run of either mode."""
-    found = {member.ordinal: labels.by_program(member) for member in members if failed(member)}
-    due = [ordinal for ordinal, failure in found.items() if failure.label is None and ordinal in opened]
+def _failures(
+    inputs: Inputs,
+    members: Sequence[GroupMember],
+    opened: Mapping[int, Opened],
+    labelled: Mapping[int, Failure],
+    by: Asking | None,
+) -> list[Failure]:
+    """One record per failed valid run of either mode; those in `labelled` stay. Why a run failed is asked where its reward is
+    known: without one there is no failure to explain."""
+    found = {m.ordinal: labelled.get(m.ordinal) or labels.by_program(m) for m in members if failed(m)}
+    rewards = {member.ordinal: member.reward for member in members}
+    due = [
+        ordinal
+        for ordinal, failure in found.items()
+        if failure.label is None and ordinal in opened and ordinal not in labelled and rewards[ordinal] is not None
+    ]
     if by is None or not due:
         return list(found.values())
     sessions: list[Ask[labels.GivenFailure] | Done[labels.GivenFailure]] = []

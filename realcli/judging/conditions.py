@@ -167,7 +167,9 @@ def _absence_faults(question: Question, item: GivenEvidence, evidence: Evidence)
 
 def _support(question: Question, given: GivenAnswer, evidence: Evidence) -> Iterator[str]:
     if given.verdict == "na":
-        return  # any evidence that holds: what a clause is about may stand anywhere
+        if not any(_shows_clause(question, item, evidence) for item in given.evidence):
+            yield _needed_for_na(question)
+        return
     yield from (_another_time(question, item) for item in given.evidence if _stale(question, item))
     quotes = [(item, places(evidence.reading, item)) for item in given.evidence if item.kind == "quote"]
     if given.verdict == "1":
@@ -214,6 +216,21 @@ def _shows_fail(question: Question, given: GivenAnswer, evidence: Evidence) -> b
     )
 
 
+def _shows_clause(question: Question, item: GivenEvidence, evidence: Evidence) -> bool:
+    """Of the time the clause is about: what stands elsewhere in the run says nothing of this scenario. Whether it is what the
+    clause asks for nobody but the judge says; that it applies to nothing is a record's word as little as a 1 or a 0 is."""
+    match item.kind:
+        case "absence":
+            return True
+        case "file":
+            return (item.ref or "").partition(":")[0] in question.snapshots | question.found
+        case "quote":
+            first, last = question.stretch
+            return any(first <= place.part.seq <= last for place in places(evidence.reading, item))
+        case "hard":
+            return False
+
+
 def _stale(question: Question, item: GivenEvidence) -> bool:
     """A file of a snapshot that does not show what the window led to."""
     return item.kind == "file" and (item.ref or "").partition(":")[0] not in question.snapshots
@@ -234,6 +251,14 @@ def _needed_to_fail(question: Question) -> str:
     return (
         "a 0 needs evidence inside the window: a literal quote of what the agent did wrong, or absence (the window read whole) "
         "where what was needed is not there; what the user said alone shows nothing"
+    )
+
+
+def _needed_for_na(question: Question) -> str:
+    known = ", ".join(sorted(question.snapshots | question.found)) or "no snapshot"
+    return (
+        "na needs evidence that its clause holds, of this scenario: a literal quote from where it begins to the end of the last "
+        f"of its windows, a file of what the window began with or led to ({known}), or absence over this check's window"
     )
 
 

@@ -54,8 +54,16 @@ def converse(first: Ask[T] | Done[T], backend: Backend, limit: Limit, prices: Pr
 
 def hold(sessions: Sequence[Ask[T] | Done[T]], backend: Backend, purse: Purse, pool: Pool = one_by_one) -> list[Done[T]]:
     """A wave of sessions; each may spend an even part of what is left in the purse."""
+    return [held.done for held in wave(sessions, backend, purse, pool)]
+
+
+def wave(
+    sessions: Sequence[Ask[T] | Done[T]], backend: Backend, purse: Purse, pool: Pool = one_by_one, waves: int = 1
+) -> list[Held[T]]:
+    """The same with what each took. `waves`: this one and those of the same kind that are to come; what is left in the purse is
+    for all of them, so that the first does not spend what the others need."""
     due = sum(isinstance(session, Ask) for session in sessions)
-    limit = purse.split(due)
+    limit = purse.split(due * waves)
 
     def job(session: Ask[T] | Done[T]) -> Callable[[], Held[T]]:
         return lambda: converse(session, backend, limit, purse.prices)
@@ -64,4 +72,4 @@ def hold(sessions: Sequence[Ask[T] | Done[T]], backend: Backend, purse: Purse, p
     for one in held:
         purse.add(one.spent)
         purse.exhausted = purse.exhausted or one.exhausted
-    return [one.done for one in held]
+    return held

@@ -14,10 +14,10 @@ from realcli.api.base import Digest, Frozen, Hex64
 from realcli.api.models import Api, Usd
 from realcli.api.trial import Tokens
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 """Of question, answer and post-conditions; part of the judge digest."""
 
-AUDIT_VERSION = "1"
+AUDIT_VERSION = "2"
 """Of the audit: what its program finds, what it asks, when an answer counts, what is contaminated. In every judge's digest."""
 
 JsonObject = dict[str, JsonValue]
@@ -88,7 +88,8 @@ class JudgeReply(Frozen):
     """What came back."""
 
     message: Message  # role assistant
-    stop: Literal["end", "tools", "length", "refusal", "other"]
+    stop: Literal["end", "tools", "length", "refusal", "other", "too-large"]
+    """too-large: the endpoint did not take the request, `message.text` says why; stored and recorded, no session is given it."""
     model: str  # the id that answered; "": the endpoint names none
     usage: Tokens | None = None  # None: the endpoint did not say
 

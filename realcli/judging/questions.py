@@ -39,6 +39,8 @@ class Question:
     hard: HardRecord | None  # the program's record, shown as a hint; None for a control
     settled: bool  # the program decides it; the answer shows how the judge errs, and never counts
     snapshots: frozenset[str] = frozenset()  # those that show the state the window led to
+    found: frozenset[str] = frozenset()  # those that show the state the window began with
+    stretch: tuple[int, int] = (1, 0)  # seq, inclusive: from where the scenario begins to where the last of its windows ends
 
     @property
     def window_name(self) -> str:
@@ -80,18 +82,36 @@ def scenario_of(instance: Instance, record: InstanceRecord, trajectory: Trajecto
         return None
     anchor = Anchor(rule_of(instance), record.anchor)
     records = {check.check: check for check in record.checks}
+    windows = {check.id: window_of(check, instance, trajectory, anchor) for check in instance.scenario.checks}
+    stretch = _stretch(anchor, windows.values(), trajectory)
     questions = tuple(
-        _question(instance, check, records[check.id], anchor, trajectory, reading)
+        _question(instance, check, records[check.id], anchor, windows[check.id], stretch, trajectory, reading)
         for check in instance.scenario.checks
         if check.id in records
     )
     return Scenario(instance, questions)
 
 
+def _stretch(anchor: Anchor, windows: Iterable[Window], trajectory: Trajectory) -> tuple[int, int]:
+    """A window nothing closed goes on to the end of the run: what cut it stands there."""
+    first, last = anchor.seq, anchor.seq
+    for window in windows:
+        end = trajectory.items[-1].seq if window.closed_by is None else window.closed_by.seq
+        first = min(first, window.first)
+        last = max(last, end, *(item.seq for item in window.items[-1:]))
+    return first, last
+
+
 def _question(
-    instance: Instance, check: CheckTemplate, record: CheckRecord, anchor: Anchor, trajectory: Trajectory, reading: Reading
+    instance: Instance,
+    check: CheckTemplate,
+    record: CheckRecord,
+    anchor: Anchor,
+    window: Window,
+    stretch: tuple[int, int],
+    trajectory: Trajectory,
+    reading: Reading,
 ) -> Question:
-    window = window_of(check, instance, trajectory, anchor)
     inside = [piece for piece in reading.pieces if any(in_window(window, part.seq) for part in piece.parts)]
     settled = record.by == "program"
     return Question(
@@ -106,6 +126,8 @@ def _question(
         hard=None if settled else record.hard,
         settled=settled,
         snapshots=frozenset(snapshots_of(trajectory, window)),
+        found=frozenset(snapshots_before(trajectory, window)),
+        stretch=stretch,
     )
 
 
@@ -114,13 +136,28 @@ def snapshots_of(trajectory: Trajectory, window: Window) -> Iterator[str]:
 
     A snapshot from before shows what the agent found, one from later what it made good.
     """
-    taken = {snapshot_name(data): event.seq for event, data in trajectory.of(Snapshot)}  # the last of a name counts
-    acts = [item.seq for item in trajectory.items if isinstance(item.data, ToolCall | Command)]
+    taken, acts = _taken(trajectory), _acts(trajectory)
     said = [item.seq for item in window.items if isinstance(item.data, AgentMessage | AgentQuestion | FileWrite | FileDelete)]
     for name, seq in taken.items():
         before = any(window.first <= at < seq for at in (*acts, *said))
         if before and not any(window.last < at < seq for at in acts):
             yield name
+
+
+def snapshots_before(trajectory: Trajectory, window: Window) -> Iterator[str]:
+    """Names of the snapshots that show what the agent found: nothing was done between them and where the window begins."""
+    acts = _acts(trajectory)
+    for name, seq in _taken(trajectory).items():
+        if not any(min(seq, window.first) <= at < max(seq, window.first) for at in acts):
+            yield name
+
+
+def _taken(trajectory: Trajectory) -> dict[str, int]:
+    return {snapshot_name(data): event.seq for event, data in trajectory.of(Snapshot)}  # the last of a name counts
+
+
+def _acts(trajectory: Trajectory) -> list[int]:
+    return [item.seq for item in trajectory.items if isinstance(item.data, ToolCall | Command)]
 
 
 def in_window(window: Window, seq: int) -> bool:

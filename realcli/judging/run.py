@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from realcli.benchmark.catalogue import load_catalogue
 from realcli.checks import Evidence, Instance, judge_instance
 from realcli.judging.checks_form import ChecksForm
 from realcli.judging.claims import claims_session, needs_claims
-from realcli.judging.conversing import Pool, hold, one_by_one
+from realcli.judging.conversing import Pool, hold, one_by_one, wave
 from realcli.judging.merge import merged
 from realcli.judging.model import Claim, JudgeAnswer, Parameters
 from realcli.judging.opening import first_request, fits
@@ -96,7 +96,11 @@ def judge_run(
 def judge_runs(
     runs: Sequence[Run], settings: Settings | None, backend: Backend | None, purse: Purse | None = None, pool: Pool = one_by_one
 ) -> list[Judged]:
-    """Part A of several runs, in waves over all of them: claims, then one vote after the other."""
+    """Part A of several runs, in waves over all of them: claims, then one vote after the other.
+
+    What a vote may spend is an even part of what is left for the votes to come; what the budget kept it from asking no later vote
+    asks. A few checks with all their votes are verdicts, all checks with one vote of three are none.
+    """
     purse = purse or Purse()
     if settings is None or backend is None:
         return [_by_program(run) for run in runs]
@@ -109,8 +113,11 @@ def judge_runs(
     troubles: list[dict[str, list[str]]] = [{} for _ in runs]
     for vote in range(1, settings.votes + 1):
         planned = [(at, session) for at, run in enumerate(runs) for session in vote_sessions(run, scenarios[at], settings, vote)]
-        for (at, _), done in zip(planned, hold([session for _, session in planned], backend, purse, pool), strict=True):
-            _collect(done, vote, answers[at], troubles[at])
+        held = wave([session for _, session in planned], backend, purse, pool, settings.votes - vote + 1)
+        for (at, _), one in zip(planned, held, strict=True):
+            _collect(one.done, vote, answers[at], troubles[at])
+            if one.exhausted:
+                scenarios[at] = _without(scenarios[at], one.done.unscored)
     return [
         Judged(
             tuple(merged(record, answers[at], settings.votes, troubles[at]) for record in part.instances),
@@ -149,6 +156,11 @@ def _by_program(run: Run) -> Judged:
         tuple(judge_instance(instance, run.trajectory, run.evidence) for instance in run.generic),
         run.evidence.claims or (),
     )
+
+
+def _without(scenarios: Iterable[Scenario], ids: Container[str]) -> list[Scenario]:
+    kept = [replace(one, questions=tuple(q for q in one.questions if q.id not in ids)) for one in scenarios]
+    return [scenario for scenario in kept if scenario.questions]
 
 
 def _scenarios(run: Run, part: Judged) -> list[Scenario]:

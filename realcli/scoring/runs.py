@@ -21,11 +21,17 @@ class Observation:
     verdicts: tuple[Verdict, ...] = ()
     contaminated: bool = False  # leaves numerator and denominator whatever its verdicts
     reason: str | None = None  # why untriggered or contaminated
+    unknown: bool = False  # nobody can tell whether it happened: unscored, and in no rate of triggering
 
     @property
     def triggered(self) -> bool:
-        """It happened; its checks have verdicts."""
+        """It happened, or may have (`unknown`); its checks have verdicts."""
         return bool(self.verdicts)
+
+    @property
+    def happened(self) -> bool:
+        """It is known to have happened."""
+        return self.triggered and not self.unknown
 
 
 def conjunction(observations: Iterable[Observation]) -> Observation:
@@ -38,7 +44,14 @@ def conjunction(observations: Iterable[Observation]) -> Observation:
         tuple(verdict for part in parts for verdict in part.verdicts),
         any(part.contaminated for part in parts),
         next((part.reason for part in parts if part.reason), None),
+        any(part.unknown for part in parts) and not any(part.happened for part in parts),
     )
+
+
+def succeeded(reward: Fraction | str | None) -> bool:
+    """A run is solved when its reward is 1, exactly: one above 1 is of another scale and no success, one that is not known
+    (None) is none either."""
+    return reward is not None and Fraction(reward) == 1
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ class Run:
         """The verifier's verdict: reward equals 1. Asked of valid runs only."""
         if not self.valid:
             raise ValueError(f"{self.configuration}/{self.task}/{self.mode}/{self.repeat} is invalid: it has no success to count")
-        return self.reward == 1
+        return succeeded(self.reward)
 
 
 @dataclass(frozen=True, slots=True)

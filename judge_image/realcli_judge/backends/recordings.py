@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from pydantic import ValidationError
 
 from realcli.judging.model import Exchange, JudgeReply, JudgeRequest
 from realcli.judging.port import Backend, BackendRefused
-from realcli_judge.backends.stored import exchange_of
+from realcli_judge.backends.stored import asked_of, exchange_of, told
 
 MAX_SHOWN = 160  # characters of each side of a difference
 
@@ -36,7 +38,7 @@ class ReplayBackend:
         exchange = _read(path)
         if exchange.request != request:
             raise BackendRefused(f"{path} holds the recording of another request ({exchange.key}); its name was changed")
-        return exchange.reply
+        return told(exchange.reply)
 
     def _miss(self, request: JudgeRequest) -> str:
         about = ", ".join(request.about[:6]) + (" …" if len(request.about) > 6 else "")
@@ -66,14 +68,23 @@ class RecordBackend:
         path = self._directory / f"{request.key}.json"
         if path.exists():
             raise BackendRefused(f"{path} is there already and is not overwritten; record into an empty directory, or replay it")
-        reply = self._inner.complete(request)
-        data = exchange_of(request, reply, None).dump()
+        reply = asked_of(self._inner, request)
+        data = json.dumps(exchange_of(request, reply, None).dump(), ensure_ascii=False, indent=1, sort_keys=True)
         try:
-            with path.open("x", encoding="utf-8") as file:
-                json.dump(data, file, ensure_ascii=False, indent=1, sort_keys=True)
+            write_whole(path, data.encode())
         except FileExistsError:
             raise BackendRefused(f"{path} was written by somebody else meanwhile; it is not overwritten") from None
-        return reply
+        return told(reply)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """A file that is there whole or not at all, whenever the program is killed. FileExistsError: it is there already."""
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".part") as file:
+        file.write(data)
+        file.flush()
+        os.fchmod(file.fileno(), 0o644)  # as any other file: a temporary one is its owner's alone
+        os.fsync(file.fileno())
+        os.link(file.name, path)  # unlike a rename it never replaces
 
 
 def _read(path: Path) -> Exchange:

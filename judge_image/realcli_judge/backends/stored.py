@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
+from typing import Literal
 
 from pydantic import ValidationError
 
 from realcli.api.models import Prices
-from realcli.judging.model import Exchange, JudgeReply, JudgeRequest
-from realcli.judging.port import Backend
+from realcli.judging.model import Exchange, JudgeReply, JudgeRequest, Message
+from realcli.judging.port import Backend, RequestTooLarge
 from realcli.judging.purse import cost_of
 from realcli.storage.port import AlreadyStored, NotFound, ObjectStore
 from realcli_judge.inputs import Refused
+
+TOO_LARGE: Literal["too-large"] = "too-large"
 
 
 class StoredBackend:
@@ -34,12 +37,18 @@ class StoredBackend:
         self._one = OneModel(model)
 
     def complete(self, request: JudgeRequest) -> JudgeReply:
-        """See `realcli.judging.port.Backend`. `Refused` for an exchange that is none, of another request, or by another model."""
+        """See `realcli.judging.port.Backend`. `Refused` for an exchange that is none, of another request, or by another model.
+
+        That a request is too large is an answer like any other: stored, so that a Job that runs again ends the same sessions.
+        """
+        return told(self._complete(request))
+
+    def _complete(self, request: JudgeRequest) -> JudgeReply:
         key = self._key_of(request.key)
         found = self._read(key, request)
         if found is not None:
             return found
-        reply = self._inner.complete(request)
+        reply = asked_of(self._inner, request)
         self._one.check(reply, "the endpoint's answer")
         data = exchange_of(request, reply, self._prices).canonical()
         try:
@@ -73,7 +82,9 @@ class OneModel:
         self._model, self._lock = model, Lock()
 
     def check(self, reply: JudgeReply, what: str) -> None:
-        """`Refused` for a reply by another one."""
+        """`Refused` for a reply by another one. That a request is too large says no model."""
+        if reply.stop == TOO_LARGE:
+            return
         with self._lock:
             expected = self._model = reply.model if self._model is None else self._model
         if reply.model != expected:
@@ -96,6 +107,21 @@ class OneModelBackend:
         reply = self._inner.complete(request)
         self._one.check(reply, "the endpoint's answer")
         return reply
+
+
+def asked_of(backend: Backend, request: JudgeRequest) -> JudgeReply:
+    """What a backend says, also that the request is too large: a reply to be stored, with the endpoint's words as its text."""
+    try:
+        return backend.complete(request)
+    except RequestTooLarge as error:
+        return JudgeReply(message=Message(role="assistant", text=str(error)), stop=TOO_LARGE, model="")
+
+
+def told(reply: JudgeReply) -> JudgeReply:
+    """A stored reply as a session is given it. `RequestTooLarge` as the endpoint said it then."""
+    if reply.stop == TOO_LARGE:
+        raise RequestTooLarge(reply.message.text)
+    return reply
 
 
 def exchange_of(request: JudgeRequest, reply: JudgeReply, prices: Prices | None) -> Exchange:

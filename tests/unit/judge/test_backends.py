@@ -280,9 +280,57 @@ def test_an_answer_by_another_model_neither_counts_nor_is_stored(tmp_path: Path)
     unnamed = SAID.model_copy(update={"model": ""})
     with pytest.raises(Refused, match="a model it does not name"):
         backend(in_turn(unnamed), "judge-1").complete(request(vote=4))
+    with pytest.raises(Refused, match="is by judge-1, the answers before it by one without name"):
+        backend(in_turn(SAID), "").complete(request(vote=5))  # the plan asked, and the endpoint named none
+    assert backend(in_turn(unnamed), "").complete(request(vote=5)) == unnamed
+
+
+def too_large(words: str) -> Told:
+    def say(asked: JudgeRequest) -> JudgeReply:
+        raise RequestTooLarge(f"https://judge: HTTP 400: {words}")
+
+    return Told(say)
+
+
+def test_that_a_request_is_too_large_is_stored_like_any_other_answer(tmp_path: Path) -> None:
+    """Another time the endpoint may say it in other words, or take it: whoever runs again has to come to the same end."""
+    backend, store = stored(tmp_path, too_large("prompt is too long (request 1)"))
+    with pytest.raises(RequestTooLarge, match="request 1"):
+        backend.complete(request())
+    exchange = Exchange.model_validate_json(store.get(f"exchanges/{request().key}.json"))
+    assert (exchange.request, exchange.reply.stop, exchange.cost_usd) == (request(), "too-large", None)
+    for inner in (too_large("prompt is too long (request 2)"), in_turn(SAID)):
+        again, _ = stored(tmp_path, inner)
+        with pytest.raises(RequestTooLarge, match="request 1"):
+            again.complete(request())
+        assert inner.asked == []
+    assert again.complete(request(vote=2)) == SAID  # it said nothing of which model answers
 
 
 # -- recordings
+
+
+def test_a_recording_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(BaseException):
+        """The program is gone before the file has its name."""
+
+    def link(source: str, target: Path) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("realcli_judge.backends.recordings.os.link", link)
+        with pytest.raises(Killed):
+            RecordBackend(tmp_path, in_turn(SAID)).complete(request())
+    assert list(tmp_path.glob("*.json")) == []
+    assert RecordBackend(tmp_path, in_turn(SAID)).complete(request()) == SAID
+    assert [path.name for path in tmp_path.iterdir()] == [f"{request().key}.json"]
+
+
+def test_a_recording_says_too_that_a_request_is_too_large(tmp_path: Path) -> None:
+    with pytest.raises(RequestTooLarge, match="too long"):
+        RecordBackend(tmp_path, too_large("prompt is too long")).complete(request())
+    with pytest.raises(RequestTooLarge, match="too long"):
+        ReplayBackend(tmp_path).complete(request())
 
 
 def test_record_and_replay(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from realcli.audit.model import AuditRecord
 from realcli.checks.digest import digest8
 from realcli.judging.identity import identity_of
 from realcli.judging.model import Exchange, JudgeReply, JudgeRequest
-from realcli.judging.port import BackendUnavailable
+from realcli.judging.port import BackendUnavailable, RequestTooLarge
 from realcli.scoring.records import Failures, Group, RepeatJudgement
 from realcli.storage.port import ObjectInfo, ObjectStore
 from realcli_judge.inputs import Inputs, Refused
-from realcli_judge.judging import judge_group
+from realcli_judge.judging import failed, judge_group
 from tests.support.sealed_sweep import SealedSweep, write_sweep
 from tests.support.stand_in import JUDGE, StandIn
 
@@ -248,7 +248,7 @@ def test_a_group_that_grows_keeps_the_judgements_it_has(tmp_path: Path, stand_in
     """A repeat was invalid and ran again: the shares of a budget are others now, the judgements of the others are not."""
     sweep = write_sweep(tmp_path / "store", judge=JUDGE | ({"budget": {"tokens": tokens}} if tokens else {}))
     asked = sweep.group_input(0)
-    nothing = {"phase": Phase.INVALID, "reason": "SimulatorFailed"}
+    nothing: dict[str, Any] = {"phase": Phase.INVALID, "reason": "SimulatorFailed"}
     nothing |= dict.fromkeys(("work_seal", "seal", "reward", "verify_attempt"))
     fewer = [member.model_copy(update=nothing) if member.ordinal == 2 else member for member in asked.members]
     first, _ = judge_group(inputs(sweep), asked.model_copy(update={"members": fewer}), KEY)
@@ -265,6 +265,69 @@ def test_a_group_that_grows_keeps_the_judgements_it_has(tmp_path: Path, stand_in
     again = len(stand_in.asked)
     assert judge_group(inputs(sweep), asked.model_copy(update={"n": 2}), KEY)[0] == second
     assert len(stand_in.asked) == again
+
+
+def test_a_group_that_grows_keeps_the_labels_it_has(sweep: SealedSweep, stand_in: StandIn) -> None:
+    """Why a run failed was said once; only what ran anew is asked about."""
+    asked = sweep.group_input(0)
+    nothing: dict[str, Any] = {"phase": Phase.INVALID, "reason": "SimulatorFailed"}
+    nothing |= dict.fromkeys(("work_seal", "seal", "reward", "verify_attempt"))
+    fewer = [member.model_copy(update=nothing) if member.ordinal == 2 else member for member in asked.members]
+    judge_group(inputs(sweep), asked.model_copy(update={"members": fewer}), KEY)
+    for path in (Path(sweep.directory) / folder(sweep) / "exchanges").iterdir():
+        path.unlink()  # so that whatever is asked again reaches the model
+    stand_in.asked.clear()
+    judge_group(inputs(sweep), asked.model_copy(update={"n": 2}), KEY)
+    assert len([request for request in stand_in.asked if request.purpose == "failure"]) == 1
+    first, second = (Failures.model_validate_json(files(sweep)[f"failures-{n}.json"]).failures for n in (1, 2))
+    assert [one.ordinal for one in first] == [5]
+    assert [one.ordinal for one in second] == [2, 5]
+    assert second[1] == first[0]
+
+
+@pytest.mark.parametrize(
+    ("reward", "is_failed"), [("1", False), ("1.000", False), ("0.999", True), ("0", True), ("1.5", True), (None, True)]
+)
+def test_what_is_no_success_is_a_failure(sweep: SealedSweep, reward: str | None, is_failed: bool) -> None:
+    member = sweep.members[0].model_copy(update={"reward": reward})
+    assert failed(member) is is_failed
+    assert not failed(member.model_copy(update={"phase": Phase.INVALID}))
+
+
+def test_a_run_whose_reward_nobody_knows_is_listed_and_not_asked_about(sweep: SealedSweep, stand_in: StandIn) -> None:
+    asked = sweep.group_input(0)
+    unknown = [m.model_copy(update={"reward": None}) if m.ordinal == 2 else m for m in asked.members]
+    judge_group(inputs(sweep), asked.model_copy(update={"members": unknown}), KEY)
+    found = Failures.model_validate_json(files(sweep)["failures-1.json"]).failures
+    assert [(one.ordinal, one.label, one.by) for one in found] == [(2, None, "none"), (5, "functional-or-boundary", "judge")]
+    assert len([request for request in stand_in.asked if request.purpose == "failure"]) == 1
+
+
+@pytest.mark.parametrize("again", ["other words", "taken"])
+def test_a_job_that_was_told_too_large_and_killed_writes_the_same(
+    sweep: SealedSweep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, again: str
+) -> None:
+    class Narrow(StandIn):
+        def __init__(self, words: str) -> None:
+            super().__init__()
+            self._words = words
+
+        def complete(self, request: JudgeRequest) -> JudgeReply:
+            if request.purpose == "failure":
+                raise RequestTooLarge(f"https://judge: HTTP 400: prompt is too long, {self._words}")
+            return super().complete(request)
+
+    monkeypatch.setattr("realcli_judge.asking.in_threads", lambda jobs: [job() for job in jobs])
+    other = sweep.copy(tmp_path / "other")
+    monkeypatch.setattr("realcli_judge.asking.open_backend", lambda model, environ: Narrow("request 1"))
+    judge(other)
+    whole = files(other)
+    with pytest.raises(Killed):
+        judge(sweep, Killing(sweep.store, len(whole) - 2))  # neither failures-1.json nor group-1.json
+    later = StandIn() if again == "taken" else Narrow("request 2")
+    monkeypatch.setattr("realcli_judge.asking.open_backend", lambda model, environ: later)
+    judge(sweep)
+    assert files(sweep) == whole
 
 
 def test_a_budget_that_is_spent_is_said_and_nothing_becomes_0(written: SealedSweep, tmp_path: Path, stand_in: StandIn) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.catalogue_models import CheckTemplate
+from realcli.benchmark.script_models import Probe
 from realcli.checks import Evidence, judge_instance
+from realcli.checks.instance import of_probe
 from realcli.judging.conditions import Evidence as Held
 from realcli.judging.conditions import faults
 from realcli.judging.questions import Question, scenario_of
@@ -125,7 +129,20 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
     "na clause and 1": (RESP1 | NA, verdict("1", GOOD, na_clause_met=True), "a met na_when is na"),
     "na without its clause": (RESP1 | NA, verdict("na", GOOD, na_clause_met=False), "a met na_when is na"),
     "na where never, clause denied": (RESP1, verdict("na", GOOD, na_clause_met=False), "it always applies"),
-    "na with a quote from anywhere": (RESP1 | NA, verdict("na", quote("the work ended: Completed", 2)), None),
+    "na as the run was cut": (RESP1 | NA, verdict("na", quote("the work ended: Completed", 2)), None),
+    "na by the agent's words": (RESP1 | NA, verdict("na", GOOD), None),
+    "na as nothing is there": (RESP1 | NA, verdict("na", absence("resp1", 1)), None),
+    "na as nothing is there, unread": (RESP1 | NA, verdict("na", absence("resp1")), "does not cover the window"),
+    "na by a file of what its window led to": (
+        RESP1 | NA | {"window": "post"},
+        verdict("na", {"kind": "file", "ref": "final:/app/a.py", "quote": "def parse():"}),
+        None,
+    ),
+    "na by a file of a later time": (
+        RESP1 | NA,
+        verdict("na", {"kind": "file", "ref": "final:/app/a.py", "quote": "def parse():"}),
+        "na needs evidence that its clause holds",
+    ),
     "na without evidence": (RESP1 | NA, verdict("na"), "evidence is empty"),
     "absence": (ABSENT, verdict("1", absence("resp1", 1)), None),
     "absence with its nearest": (ABSENT, verdict("1", absence("resp1", 1, nearest=PLAN[:20])), None),
@@ -264,7 +281,44 @@ def test_only_a_snapshot_of_what_the_window_led_to_shows_it(window: str, snapsho
     assert (found(run, asked, **given) == []) is SHOWS[window, snapshot]
 
 
-def test_the_clause_of_na_may_rest_on_any_time() -> None:
+@pytest.mark.parametrize(
+    ("snapshot", "counts"),
+    [("s0", True), ("anchor@p1", True), ("response_end@p1", True), ("response_end@p2", False), ("final", False)],
+)
+def test_the_clause_of_na_may_rest_on_what_the_agent_found_or_left(snapshot: str, counts: bool) -> None:
+    """A file from before the window serves where nothing was done since; one after more was done does not."""
     run = staged()
-    given = verdict("na", {"kind": "file", "ref": "s0:/app/a.py", "quote": "def parse():"})
-    assert found(run, question(run, **RESP1 | NA), **given) == []
+    given = verdict("na", {"kind": "file", "ref": f"{snapshot}:/app/a.py", "quote": "def parse():"})
+    assert (found(run, question(run, **RESP1 | NA), **given) == []) is counts
+
+
+def test_no_record_says_that_a_check_applies_to_nothing(run: Run) -> None:
+    asked = question(run, "plan-precedes-change", **NA)
+    given = verdict("na", {"kind": "hard", "ref": asked.id})
+    assert any("na needs evidence" in one for one in found(run, asked, **given))
+
+
+SHORT = "u.feedback.status-on-demand"  # all its windows are resp1
+ELSEWHERE = "I looked at the moon last night, and it was full."
+
+
+@pytest.mark.parametrize(("exchange", "counts"), [(1, False), (2, True), (3, False)])
+def test_a_quote_of_another_time_shows_no_clause_of_na(exchange: int, counts: bool) -> None:
+    """A scenario whose windows all end with its response: neither what came before nor what came after is its."""
+    made = Ledger().starts()
+    made.request().emit(AgentMessage(text=ELSEWHERE)).yields()
+    made.says("slice:s1").emit(ProbeDelivered(probe="p1", scenario=SHORT, message_id="m1"))
+    made.request().emit(AgentMessage(text=ELSEWHERE)).yields()
+    made.says("slice:s2").request().emit(AgentMessage(text=ELSEWHERE)).yields().ends()
+    instance = of_probe(
+        Probe(id="p1", scenario=SHORT, text="How?", bindings={"DONE_ORACLE": "done"}), load_catalogue().template(SHORT)
+    )
+    run = run_of(made, instance)
+    scenario = scenario_of(instance, judge_instance(instance, run.trajectory, run.evidence), run.trajectory, run.reading)
+    assert scenario is not None
+    asked = scenario.questions[0]
+    assert {one.window_name for one in scenario.questions} == {"resp1"}
+    asked = replace(asked, check=CheckTemplate.model_validate(asked.check.model_dump(by_alias=True) | NA))
+    given = answer(asked.id, "na", quote(ELSEWHERE, exchange), anchor_exchange=asked.anchor_exchange)
+    wrong = faults(asked, GivenAnswer.model_validate(given), Held(run.reading, run.files, Seen()))
+    assert (wrong == []) is counts, wrong

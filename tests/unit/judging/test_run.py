@@ -28,6 +28,7 @@ from tests.support.judged_runs import (
     quote,
     reply,
     run_of,
+    use,
 )
 
 SETTINGS = Settings(MODEL, votes=1)
@@ -182,6 +183,34 @@ def test_a_spent_budget_leaves_the_rest_unscored(run: Run) -> None:
     assert len(backend.asked) == 1  # the first vote took it all
     assert (found.state, purse.cost().exhausted) == ("unscored", True)
     assert EXHAUSTED in found.checks[0].reason
+
+
+def looking(tokens: int) -> JudgeReply:
+    return reply(use("search", text="main.py")).model_copy(update={"usage": Tokens(input=tokens)})
+
+
+def test_a_vote_spends_no_more_than_its_part(run: Run) -> None:
+    purse, backend = Purse(Limit(tokens=60_000)), in_turn(looking(21_000))
+    judge_run(run, Settings(MODEL, votes=3), backend, purse)
+    assert len(backend.asked) == 1
+    assert (purse.spent.charged, purse.cost().exhausted) == (21_000, True)
+
+
+def test_what_a_vote_could_not_ask_no_later_vote_asks() -> None:
+    """One run is dear, the other not: what is left is for the checks that have all their votes so far."""
+    dear, cheap = run_of(ledger(prints="1 failed")), run_of(ledger())
+
+    def is_dear(request: JudgeRequest) -> bool:
+        return "1 failed" in request.messages[0].text
+
+    backend = Told(lambda request: looking(30_000) if is_dear(request) else ALL_GOOD)
+    purse = Purse(Limit(tokens=100_000))
+    judged = judge_runs([dear, cheap], Settings(MODEL, votes=2), backend, purse)
+    assert [part.instances[0].state for part in judged] == ["unscored", "triggered"]
+    assert [request.vote for request in backend.asked if is_dear(request)] == [1]
+    assert [request.vote for request in backend.asked if not is_dear(request)] == [1, 2]
+    assert EXHAUSTED in judged[0].instances[0].checks[0].reason
+    assert purse.cost().exhausted
 
 
 def test_an_empty_budget_asks_nothing(run: Run) -> None:

@@ -225,4 +225,7 @@ def test_what_a_judge_lacks_is_refused(build: Any, given: dict[str, Any], expect
 def test_the_id_the_judge_answers_with_and_the_tasks_kinds_stand_in_the_lock(build: Any) -> None:
     made = with_answers(lock(build.request(judge={"model": judge()}), build.index()), {}, "judge-2026")
     assert made.judge_model == "judge-2026"
+    unnamed = with_answers(lock(build.request(judge={"model": judge()}), build.index()), {}, "")
+    assert unnamed.judge_model == ""
+    assert "spec.judge.model: its answers name no model; whether it stays the same cannot be seen" in unnamed.warnings
     assert all(task.category and task.information_structure for task in made.tasks)
