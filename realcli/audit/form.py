@@ -32,10 +32,18 @@ class Finding(Snake):
     reason: Annotated[str, Field(min_length=1, max_length=4_000)]
 
 
+class Shown(Snake):
+    """Where a message says one of its items."""
+
+    item: str
+    quote: str
+
+
 class GivenMessage(Snake):
     """Input of `answer` for a message."""
 
     id: str
+    said: list[Shown] = []
     aspects: dict[SimName, Literal["kept", "broken"]]
     findings: list[Finding] = []
 
@@ -123,6 +131,7 @@ def _message_faults(about: AboutMessage, given: GivenMessage) -> Iterator[str]:
     more = [name for name in given.aspects if name not in about.aspects]
     if missing or more:
         yield f"aspects are {', '.join(about.aspects)}: answer each of them and no other"
+    yield from _said_faults(about, given)
     found = {finding.check for finding in given.findings}
     for name, verdict in given.aspects.items():
         if (verdict == "broken") != (name in found):
@@ -130,6 +139,26 @@ def _message_faults(about: AboutMessage, given: GivenMessage) -> Iterator[str]:
     for finding in given.findings:
         for fault in _finding_faults(about, finding):
             yield f"{finding.check}: {fault}"
+
+
+def _said_faults(about: AboutMessage, given: GivenMessage) -> Iterator[str]:
+    """That nothing was lost is shown item by item; that nothing was added is an absence, and the message was shown whole."""
+    items = [name for name, _ in about.items]
+    for one in given.said:
+        if one.item not in items:
+            yield f"said names {one.item}; the items are {', '.join(items) or 'none'}"
+        elif not stands(one.quote, about.text):
+            yield f"said, {one.item}: the quote does not stand in the message, or has less than {MIN_QUOTE} characters: copy it"
+    shown = {one.item for one in given.said}
+    for check, needed in _needs_said(items):
+        missing = [name for name in needed if name not in shown]
+        if given.aspects.get(check) == "kept" and missing:
+            yield f"{check} is kept: give in said, for {', '.join(missing)}, the literal words of the message that say it"
+
+
+def _needs_said(items: list[str]) -> Iterator[tuple[SimName, list[str]]]:
+    yield "sim_script_fidelity", items
+    yield "sim_probe_coverage", [name for name in items if name.startswith("probe:")]
 
 
 def _finding_faults(about: AboutMessage, finding: Finding) -> Iterator[str]:

@@ -22,6 +22,8 @@ _ON = re.compile(r"go on with read_turns\((?:first=(\d+), last=(\d+), )?item=\"(
 _CHECK = re.compile(r"^### Check (\S+)$", re.MULTILINE)
 _WINDOW = re.compile(r"^window: (\w+) \(exchanges ([\d, ]+|none); (?:items (\d+)\.(\d+) to (\d+)\.(\d+)|nothing)", re.MULTILINE)
 _MESSAGE = re.compile(r"^## Message \S+ of exchange \d+, id (\S+)\naspects: ([^\n]+)$", re.MULTILINE)
+_TO_SAY = re.compile(r"^\[had to say (\S+?)[\];]", re.MULTILINE)
+_SAID = re.compile(r"^\[said[^\n]*\]\n«([0-9a-f]{16})\n(.*?)\n\1»$", re.DOTALL | re.MULTILINE)
 _DEVIATION = re.compile(r"^## Deviation in exchange \d+, id (\S+)$", re.MULTILINE)
 SHORT = 8  # characters a quote has at least
 LONG = 120
@@ -98,8 +100,13 @@ def _answers(desk: Desk, questions: str) -> Iterator[dict[str, Any]]:
 
 def _audit(questions: str) -> Iterator[dict[str, Any]]:
     """The simulated user kept to everything, and what it did beside was harmless."""
-    for id, aspects in _MESSAGE.findall(questions):
-        yield {"id": id, "findings": [], "aspects": dict.fromkeys(aspects.split(", "), "kept")}
+    messages = list(_MESSAGE.finditer(questions))
+    for message, after in zip(messages, [*messages[1:], None], strict=True):
+        part = questions[message.end() : after.start() if after else len(questions)]
+        text = _SAID.search(part)
+        quote = text[2] if text else ""
+        said = [{"item": item, "quote": quote} for item in _TO_SAY.findall(part)]
+        yield {"id": message[1], "said": said, "findings": [], "aspects": dict.fromkeys(message[2].split(", "), "kept")}
     for id in _DEVIATION.findall(questions):
         reason = "a stand-in finds everything harmless"
         yield {"id": id, "reason": reason, "affected": [], "outcome": False, "harmful": False}

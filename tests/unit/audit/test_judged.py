@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,9 +49,20 @@ class Judge:
         self.requests.append(request)
         tries = sum(message.role == "assistant" for message in request.messages)
         uses = [
-            ToolUse(id=f"u{at}", name="answer", input=self.of(id, tries) or innocent(id)) for at, id in enumerate(request.about)
+            ToolUse(id=f"u{at}", name="answer", input=said(request, id) | (self.of(id, tries) or innocent(id)))
+            for at, id in enumerate(request.about)
         ]
         return JudgeReply(message=Message(role="assistant", uses=uses), stop="tools", model=request.model)
+
+
+def said(request: JudgeRequest, id: str) -> dict[str, Any]:
+    """For every item of a message its words: the whole message."""
+    part = re.search(rf"id {id}\n(.*?)(?=\n## |\Z)", request.messages[0].text, re.DOTALL)
+    if part is None or not id.startswith("sim_message/"):
+        return {}
+    text = re.search(r"^\[said\]\n«(\w+)\n(.*?)\n\1»$", part[1], re.DOTALL | re.MULTILINE)
+    assert text is not None
+    return {"said": [{"item": item, "quote": text[2]} for item in re.findall(r"^\[had to say (\S+)\]$", part[1], re.MULTILINE)]}
 
 
 def innocent(id: str) -> dict[str, Any]:
@@ -221,6 +233,12 @@ WRONG: dict[str, dict[str, Any]] = {
         "sim_message/m2", "sim_no_early_disclosure", about=["slice:port"], quote="The shop should listen", against="Please set"
     ),
     "no schema": {"id": "sim_message/m2", "aspects": "kept"},
+    "kept without the words of an item": innocent("sim_message/m2") | {"said": []},
+    "kept by words that are not there": innocent("sim_message/m2")
+    | {"said": [{"item": "slice:port", "quote": "the shop shall listen"}]},
+    "kept by a word": innocent("sim_message/m2") | {"said": [{"item": "slice:port", "quote": "shop"}]},
+    "the words of an item it had not to say": innocent("sim_message/m2")
+    | {"said": [{"item": name, "quote": "The shop should listen"} for name in ("slice:port", "slice:owner")]},
 }
 
 
@@ -354,7 +372,7 @@ def test_what_the_audit_asks_has_a_version_of_its_own() -> None:
     judge = Judge()
     audit_with(worded_run(KEPT), SEAL, MODEL, judge)
     first = judge.requests[0]
-    assert (AUDIT_VERSION, sha256_digest(first.messages[0].text.encode())) == ("1", ASKED)
+    assert (AUDIT_VERSION, sha256_digest(first.messages[0].text.encode())) == ("2", ASKED)
     schema = first.tools[-1].parameters["properties"]
     assert isinstance(schema, dict)
     assert schema["id"]["enum"] == first.about  # type: ignore[index,call-overload]
