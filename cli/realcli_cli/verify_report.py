@@ -128,8 +128,8 @@ def _document(found: Evidence, summary: Any) -> ScoreInput:
         if not t.judged:
             continue
         scenarios = {
-            name: {"checks": [_LETTERS[v] for v in seen.verdicts], "contaminated": True} if seen.contaminated
-            else [_LETTERS[v] for v in seen.verdicts] or "-"
+            name: {"checks": [_LETTERS[v] for v in seen.verdicts], "contaminated": seen.contaminated, "unknown": seen.unknown}
+            if seen.contaminated or seen.unknown else [_LETTERS[v] for v in seen.verdicts] or "-"
             for name, seen in sorted(t.scenarios.items())
         }  # fmt: skip
         reward = None if not t.valid or t.reward is None else float(t.reward)
@@ -206,4 +206,9 @@ def _cell(run: Run) -> tuple[str, str, str, int]:
 
 
 def _content(run: Run) -> object:
-    return run.valid, run.reward, run.facts, {name: (seen.verdicts, seen.contaminated) for name, seen in run.scenarios.items()}
+    return (
+        run.valid,
+        run.reward,
+        run.facts,
+        {name: (seen.verdicts, seen.contaminated, seen.unknown) for name, seen in run.scenarios.items()},
+    )

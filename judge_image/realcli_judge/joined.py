@@ -19,7 +19,7 @@ def run_of(trial: Judged, scenarios: Sequence[str]) -> Run:
     found: dict[str, Observation] = {}
     if trial.valid and member.mode == "COLLAB":
         if member.work_seal is None:
-            found = {name: Observation(("unscored",), reason="the attempt left no seal") for name in scenarios}
+            found = {name: Observation(("unscored",), reason="the attempt left no seal", unknown=True) for name in scenarios}
         else:
             names = dict.fromkeys(instance.scenario for instance in trial.instances)
             found = {name: conjunction(observation(i) for i in trial.instances if i.scenario == name) for name in names}
@@ -41,6 +41,7 @@ def run_of(trial: Judged, scenarios: Sequence[str]) -> Run:
 def observation(instance: InstanceSeen) -> Observation:
     """What scoring sees of an instance. One of which nobody can tell whether it happened is unscored, not untriggered."""
     verdicts = tuple(check.verdict for check in instance.checks)
-    if not verdicts and instance.state == "unscored":
+    unknown = not verdicts and instance.state == "unscored"
+    if unknown:
         verdicts = ("unscored",)
-    return Observation(verdicts, instance.contaminated is not None, instance.contaminated or instance.reason)
+    return Observation(verdicts, instance.contaminated is not None, instance.contaminated or instance.reason, unknown)

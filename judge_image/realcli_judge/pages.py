@@ -6,6 +6,7 @@ the page that lists what it counts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -260,7 +261,9 @@ class Site:
         return [(d, found[d]) for d in DIMENSIONS if d in found]
 
     def _repeats_judged(self, task: str) -> list[int]:
-        return sorted({t.repeat for t in self._by_task[task] if t.mode == "COLLAB" and t.phase == "Sealed" and t.work_seal})
+        """Repeats that have a page side by side: of at least two configurations."""
+        runs = Counter(t.repeat for t in self._by_task[task] if t.mode == "COLLAB" and t.phase == "Sealed" and t.work_seal)
+        return sorted(repeat for repeat, count in runs.items() if count > 1)
 
     def _render(self, template: str, **values: object) -> str:
         return self._templates.get_template(template).render(

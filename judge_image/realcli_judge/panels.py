@@ -59,7 +59,8 @@ def scenarios(configuration: str, runs: Sequence[Run]) -> list[ScenarioSummary]:
         clean = [s for s in seen if not s.contaminated]
         levels = Counter(level1(s) for s in clean if s.triggered)
         n = levels[0] + levels[1]
-        triggered = sum(s.triggered for s in clean)
+        unknown = sum(s.unknown for s in clean)
+        triggered = sum(s.happened for s in clean)
         found.append(
             ScenarioSummary(
                 configuration=configuration,
@@ -72,10 +73,11 @@ def scenarios(configuration: str, runs: Sequence[Run]) -> list[ScenarioSummary]:
                 rate=number(Fraction(levels[1], n) if n else None),
                 scheduled=len(seen),
                 triggered=triggered,
-                trigger_rate=number(Fraction(triggered, len(clean)) if clean else None),
+                trigger_rate=number(Fraction(triggered, len(clean) - unknown) if len(clean) > unknown else None),
                 untriggered=dict(sorted(Counter(s.reason or "unknown" for s in clean if not s.triggered).items())),
                 not_applicable=levels["excluded"],
                 unscored=levels["undefined"],
+                unknown=unknown,
                 contaminated=len(seen) - len(clean),
             )
         )

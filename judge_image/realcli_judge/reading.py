@@ -134,7 +134,7 @@ def _flags(
     )
     if "COLLAB" not in lock.modes:
         return
-    if any(c.partial for c in configurations):
+    if any(c.s_partial for c in configurations):
         yield Flag(
             code="partial",
             text="S is partial: not every sub-dimension was observed in every repeat, so S and J stand apart from the main "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from jinja2 import Environment
 
 from realcli.api.base import sha256_digest
@@ -100,9 +102,13 @@ def _block(cell: Coordinates) -> tuple[str, int]:
 
 
 def _repeats(collected: Collected) -> dict[str, list[int]]:
-    """Repeats of each task that have a sealed COLLAB run."""
-    found: dict[str, set[int]] = {}
-    for trial in collected.trials.values():
-        if trial.member.mode == "COLLAB" and trial.valid and trial.member.work_seal is not None:
-            found.setdefault(trial.cell.task, set()).add(trial.cell.repeat)
-    return {task: sorted(repeats) for task, repeats in found.items()}
+    """Repeats of each task of which at least two configurations have a sealed COLLAB run: one has nothing to stand beside."""
+    runs = Counter(
+        _block(trial.cell)
+        for trial in collected.trials.values()
+        if trial.member.mode == "COLLAB" and trial.valid and trial.member.work_seal is not None
+    )
+    found: dict[str, list[int]] = {}
+    for task, repeat in sorted(block for block, count in runs.items() if count > 1):
+        found.setdefault(task, []).append(repeat)
+    return found

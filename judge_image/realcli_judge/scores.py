@@ -16,6 +16,7 @@ from realcli.known.gate import Gate
 from realcli.scoring.aggregate import ConfigurationScores, configuration_scores
 from realcli.scoring.document import ScoreInput
 from realcli.scoring.levels import mean
+from realcli.scoring.paper import references
 from realcli.scoring.runs import Run, Tree
 from realcli.scoring.scorerow import score_row
 from realcli.scoring.tree import tree_of
@@ -24,7 +25,6 @@ from realcli_judge.collect import Collected, Judged
 from realcli_judge.joined import run_of
 from realcli_judge.reading import flags, reading
 from realcli_judge.readings import readings, score_document
-from realcli_judge.reference import references
 from realcli_judge.summary import (
     Analysis,
     Bounds,
@@ -36,11 +36,13 @@ from realcli_judge.summary import (
     Number,
     OutcomeLegend,
     Paired,
+    Reference,
     RepeatSummary,
     Summary,
     TaskCell,
     TrialSummary,
     number,
+    origin,
     set_up,
 )
 
@@ -120,6 +122,7 @@ def summarise(
         input_digest=collected.digest,
         judge=judge,
         benchmark=lock.benchmark,
+        source=origin(lock.source),
         repeats=lock.repeats,
         catalogue_scenarios=catalogue,
         egress=lock.egress,
@@ -145,7 +148,7 @@ def summarise(
             for o in OUTCOMES if o.effect is not Effect.HELD
         ],
         analyses=found.analyses,
-        reference=references(),
+        reference=[Reference.model_validate(one._asdict()) for one in references()],
     )  # fmt: skip
 
 
@@ -180,6 +183,7 @@ def _configuration(
         s_high=number(scores.s_high),
         headline="S" if scores.headline_s else "S_rate",
         partial=scores.partial,
+        s_partial=scores.s_partial,
         j=measured(scores.j, "J"),
         j_rate=measured(scores.j_rate, "J_rate"),
         delta_r=measured(scores.delta_r, "dR"),

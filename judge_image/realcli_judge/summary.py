@@ -13,7 +13,8 @@ from typing import Literal
 from pydantic import Field
 
 from realcli.api.base import Digest, Frozen
-from realcli.api.plan import BenchmarkLock, ConfigurationLock, Deviation, SweepIdentity
+from realcli.api.plan import BenchmarkLock, ConfigurationLock, Deviation, SourceLock, SweepIdentity
+from realcli.api.source import Step
 from realcli.api.sweep import Mode, ScoreRow
 from realcli.api.trial import Checks, Tokens
 from realcli.judging.model import JudgeIdentity
@@ -245,7 +246,8 @@ class ConfigurationSummary(Frozen):
     s_low: Number | None = None
     s_high: Number | None = None
     headline: Literal["S", "S_rate"]
-    partial: bool
+    partial: bool  # as `realcli score` says: a mean leaves a repeat out, or a sub-dimension had no instance
+    s_partial: bool  # S alone: of a repeat it is missing, or it does not rest on the whole tree
     j: Number | None = None
     j_rate: Number | None = None  # R_collab x S_rate: shown where S_rate is the headline
     delta_r: Number | None = None  # difference of the means; the paired one stands in `paired`
@@ -281,10 +283,11 @@ class ScenarioSummary(Frozen):
     rate: Number | None = None
     scheduled: int = 0  # instances in valid COLLAB runs
     triggered: int = 0
-    trigger_rate: Number | None = None
+    trigger_rate: Number | None = None  # of those of which it is known whether they happened
     untriggered: dict[str, int] = {}  # reason -> instances
     not_applicable: int = 0
     unscored: int = 0
+    unknown: int = 0  # of the unscored: nobody can tell whether they happened
     contaminated: int = 0
 
 
@@ -365,6 +368,15 @@ class Reading(Frozen):
     rq2: str
 
 
+class Origin(Frozen):
+    """Whose runs these are: no agent ran for this sweep."""
+
+    sweep: SweepIdentity
+    lock_digest: Digest
+    benchmark: BenchmarkLock  # that it ran
+    phases: list[Step]  # what was done again
+
+
 class Summary(Frozen):
     """summary.json."""
 
@@ -377,6 +389,7 @@ class Summary(Frozen):
     files: Digest | None = None  # of SHA256SUMS, which names every other file of the report
     judge: JudgeSummary
     benchmark: BenchmarkLock
+    source: Origin | None = None  # None: its own agents ran
     repeats: int
     catalogue_scenarios: int  # all there are
     egress: Literal["Unenforced"]
@@ -397,6 +410,13 @@ class Summary(Frozen):
     trials: list[TrialSummary]
     outcomes: list[OutcomeLegend]
     reference: list[Reference] = []
+
+
+def origin(source: SourceLock | None) -> Origin | None:
+    """What the lock says of where the runs come from."""
+    return None if source is None else Origin(
+        sweep=source.sweep, lock_digest=source.lock_digest, benchmark=source.benchmark, phases=source.phases
+    )  # fmt: skip
 
 
 def set_up(configuration: ConfigurationLock) -> SetUp | None:

@@ -51,8 +51,8 @@ def _main(summary: Summary) -> Table:
     ]  # fmt: skip
     rows: list[list[Cell]] = []
     for c in summary.configurations:
-        s = None if c.partial else c.s if c.headline == "S" else c.s_rate
-        j = None if c.partial else c.j if c.headline == "S" else c.j_rate
+        s = None if c.s_partial else c.s if c.headline == "S" else c.s_rate
+        j = None if c.s_partial else c.j if c.headline == "S" else c.j_rate
         rows.append(
             [
                 c.name, *_rate(c.exec), *_rate(c.collab), c.paired.delta_r, c.paired.pairs, c.paired.fail_to_pass,
@@ -73,10 +73,10 @@ def _tasks(summary: Summary) -> Table:
 
 def _scenarios(summary: Summary) -> Table:
     head = ["scenario", "dimension", "sub_dimension", "configuration", "passes", "n", "rate", "scheduled", "triggered",
-            "trigger_rate", "untriggered", "not_applicable", "unscored", "contaminated"]  # fmt: skip
+            "trigger_rate", "untriggered", "not_applicable", "unscored", "unknown", "contaminated"]  # fmt: skip
     return head, [
         [s.scenario, s.dimension, s.sub_dimension, s.configuration, s.passes, s.n, s.rate, s.scheduled, s.triggered,
-         s.trigger_rate, sum(s.untriggered.values()), s.not_applicable, s.unscored, s.contaminated]
+         s.trigger_rate, sum(s.untriggered.values()), s.not_applicable, s.unscored, s.unknown, s.contaminated]
         for s in summary.scenarios
     ]  # fmt: skip
 

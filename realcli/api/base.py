@@ -54,6 +54,17 @@ Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$", max_
 Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", min_length=1, max_length=63)]
 
+POOLED = "all"
+"""What tables call the row over all configurations, tasks or categories; none of them may have it as its own name."""
+
+
+def not_pooled(name: str) -> str:
+    """The name; ValueError for the one kept for rows over all."""
+    if name == POOLED:
+        raise ValueError(f'"{POOLED}" is the name of the rows over all of them in tables; choose another')
+    return name
+
+
 DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(h|m|s|ms))+$"
 Duration = Annotated[str, StringConstraints(pattern=DURATION_PATTERN, max_length=32)]
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}

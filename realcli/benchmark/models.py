@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from realcli.api.base import Digest, DnsLabel, Frozen
+from realcli.api.base import Digest, DnsLabel, Frozen, not_pooled
 from realcli.api.plan import Resources
 from realcli.benchmark.oracle_models import Oracle
 from realcli.benchmark.script_models import Edit, Probe, Script, Slice
@@ -25,12 +25,12 @@ INDEX_KEY = "index.json"
 class IndexTask(Frozen):
     """One task in index.json: all that planning needs."""
 
-    name: DnsLabel
+    name: Annotated[DnsLabel, AfterValidator(not_pooled)]
     digest: Digest
     image: str
     public_bundle: Digest  # bundles/<hex>.tar.zst: task.toml, instruction.md, environment/
     private_bundle: Digest  # interaction/, run/, tests/, solution/
-    category: str
+    category: Annotated[str, AfterValidator(not_pooled)]
     difficulty: str = "unmeasured"
     review: str = "none"
     information_structure: Literal["additive", "consistency"]

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field, StringConstraints, TypeAdapter, ValidationError
 
-from realcli.api.base import DnsLabel
+from realcli.api.base import POOLED, DnsLabel
 from realcli.benchmark.bundles import File, read_tree
 from realcli.benchmark.catalogue import Catalogue, load_catalogue
 from realcli.benchmark.consistency import check_closure, check_markers, check_oracle
@@ -135,6 +135,8 @@ def _read(folder: Path, problems: list[Problem]) -> Task | None:
         TypeAdapter(DnsLabel).validate_python(folder.name)
     except ValidationError:
         problems.append(Problem(".", "", f"{folder.name!r} is no task name", "use lower-case letters, digits and dashes"))
+    if folder.name == POOLED:
+        problems.append(Problem(".", "", f"{folder.name!r} is what tables call the row over all tasks", "give it another name"))
     for name in _REQUIRED:
         if not (folder / name).is_file():
             problems.append(Problem(name, "", "is missing", "add it (Harbor's layout and interaction/)"))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from realcli.api.base import not_pooled
 from realcli.api.plan import Resources
 from realcli.benchmark.models import AbsolutePath
 from realcli.benchmark.oracle_models import HostName
@@ -51,7 +52,7 @@ class Metadata(BaseModel):
     """[metadata]: free-form in Harbor; we need `category` and our own table."""
 
     model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
-    category: Annotated[str, Field(min_length=1)]
+    category: Annotated[str, Field(min_length=1), AfterValidator(not_pooled)]
     realcli: RealcliMetadata
 
 

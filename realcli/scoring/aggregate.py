@@ -69,14 +69,17 @@ class ConfigurationScores:
     instances: InstanceCounts
     valid: Mapping[Mode, int]
     invalid: Mapping[Mode, int]
-    partial: bool  # S of a repeat is missing, or a sub-dimension had no instance: S does not rest on the whole tree
+    s_partial: bool  # S of a repeat is missing, or a sub-dimension had no instance: S does not rest on the whole tree
     headline_s: bool  # False: S_rate is the headline, S is marked `development`
 
     @property
-    def partial_means(self) -> bool:
-        """`partial`, or a mean leaves a repeat out: R_exec, R_collab, S or J of it is not defined (measuring.md 4.1)."""
+    def partial(self) -> bool:
+        """`s_partial`, or a mean leaves a repeat out: R_exec, R_collab, S or J of it is not defined (measuring.md 4.1).
+
+        So the scores of one mode alone are partial, whatever S is.
+        """
         cells = ((one.r_exec, one.r_collab, one.collaboration.s, one.j) for one in self.repeats.values())
-        return self.partial or any(None in row for row in cells)
+        return self.s_partial or any(None in row for row in cells)
 
     @property
     def delta_r(self) -> Fraction | None:
@@ -142,7 +145,7 @@ def configuration_scores(
         instances=instance_counts(found),
         valid={mode: sum(run.valid and run.mode == mode for run in found) for mode in _MODES},
         invalid={mode: sum(not run.valid and run.mode == mode for run in found) for mode in _MODES},
-        partial=any(part.partial for part in parts) or not parts,
+        s_partial=any(part.partial for part in parts) or not parts,
         headline_s=headline_is_s(counts.n for part in parts for counts in part.counts.values()),
     )
 

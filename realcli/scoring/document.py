@@ -4,8 +4,9 @@
      "runs": [{"configuration", "task", "mode": "EXEC"|"COLLAB", "repeat", "reward": number|null, "valid": bool,
                "scenarios": {scenario: [1|0|"n"|"u", …] | "-" | {"checks": […], "contaminated": true}}}]}
 
-"n" not applicable, "u" unscored, "-" not triggered. Beside these a report writes what only tables and `realcli compare` need:
-`benchmark` and `judge` (digests), `tasks` and `configurations` (labels), `facts` of a run. Pure; `loading` reads the text.
+"n" not applicable, "u" unscored, "-" not triggered; `unknown` beside `contaminated`: nobody can tell whether it happened.
+Beside these a report writes what only tables and `realcli compare` need: `benchmark` and `judge` (digests), `tasks` and
+`configurations` (labels), `facts` of a run. Pure; `loading` reads the text.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ def _reward(reward: Fraction) -> int | float:
 
 def _scenario(seen: Observation) -> Any:
     checks = [LETTERS[verdict] for verdict in seen.verdicts]
-    return {"checks": checks, "contaminated": True} if seen.contaminated else checks or "-"
+    said = {name: True for name in ("contaminated", "unknown") if getattr(seen, name)}
+    return {"checks": checks, **said} if said else checks or "-"
 
 
 def shown(value: object) -> str:

@@ -9,9 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from realcli.api.base import POOLED
 from realcli.api.sweep import Mode
 from realcli.scoring.document import LETTERS, ScoreInput, ScoreInputError, shown
 from realcli.scoring.levels import THRESHOLD
+from realcli.scoring.lines import line_of
 from realcli.scoring.records import RunFacts, Verdict
 from realcli.scoring.runs import ConfigurationLabels, Observation, Run, TaskLabels, Tree
 from realcli.scoring.text import parse
@@ -24,12 +26,17 @@ _DIGITS = 64
 def load_score_input(text: str | bytes, name: str) -> ScoreInput:
     """Read a document; `name` (a file) decides the language: .json, .yaml or .yml, else what the text looks like.
 
-    `ScoreInputError` says where: `runs.json: runs[3].reward: …`.
+    `ScoreInputError` says where: `runs.yaml: line 12: runs[3].reward: …`; of JSON, which programs write, without the line.
     """
     try:
-        return read_score_input(parse(text, name))
+        document = parse(text, name)
     except ScoreInputError as error:
         raise ScoreInputError(f"{name}: {error}") from error.__cause__
+    try:
+        return read_score_input(document)
+    except ScoreInputError as error:
+        line = None if name.lower().endswith(".json") else line_of(text, str(error))
+        raise ScoreInputError(f"{name}: {'' if line is None else f'line {line}: '}{error}") from error.__cause__
 
 
 def read_score_input(document: object) -> ScoreInput:
@@ -129,8 +136,8 @@ def _run(value: object, where: str, scenarios: set[str]) -> Run:
     passed, total = (facts.checks_passed, facts.checks_total) if facts is not None else (None, None)
     known: Mode = "EXEC" if mode == "EXEC" else "COLLAB"
     return Run(
-        configuration=_text(row["configuration"], f"{where}.configuration"),
-        task=_text(row["task"], f"{where}.task"),
+        configuration=_own(_text(row["configuration"], f"{where}.configuration"), f"{where}.configuration"),
+        task=_own(_text(row["task"], f"{where}.task"), f"{where}.task"),
         mode=known,
         repeat=repeat,
         valid=valid,
@@ -145,12 +152,15 @@ def _observation(value: object, where: str) -> Observation:
     if value == "-":
         return Observation()
     if isinstance(value, dict):
-        row = _mapping(value, where, {"checks"}, {"contaminated"})
-        contaminated = row.get("contaminated", False)
-        if not isinstance(contaminated, bool):
-            raise _wrong(f"{where}.contaminated", "true or false", contaminated)
+        row = _mapping(value, where, {"checks"}, {"contaminated", "unknown"})
+        contaminated, unknown = (row.get(name, False) for name in ("contaminated", "unknown"))
+        for name, said in (("contaminated", contaminated), ("unknown", unknown)):
+            if not isinstance(said, bool):
+                raise _wrong(f"{where}.{name}", "true or false", said)
         checks = () if row["checks"] == "-" else _verdicts(row["checks"], f"{where}.checks", empty=contaminated)
-        return Observation(checks, contaminated)
+        if unknown and set(checks) != {"unscored"}:
+            raise _wrong(f"{where}.checks", 'only "u" of an instance of which nobody knows whether it happened', row["checks"])
+        return Observation(checks, contaminated, unknown=unknown)
     return Observation(_verdicts(value, where))
 
 
@@ -185,6 +195,7 @@ def _labels(top: Mapping[str, Any], name: str, fields: Mapping[str, str], make: 
     found = {}
     for key, value in _named(top.get(name, {}), name, None):
         row = _mapping(value, f"{name}.{key}", set(), set(fields))
+        _own(row.get("category"), f"{name}.{key}.category")
         found[key] = make(**{fields[field]: _optional_text(row, field, f"{name}.{key}.{field}") for field in row})
     return found
 
@@ -222,6 +233,13 @@ def _text(value: object, where: str) -> str:
 
 def _optional_text(row: Mapping[str, Any], key: str, where: str) -> str | None:
     return None if row.get(key) is None else _text(row[key], where)
+
+
+def _own(name: Any, where: str) -> Any:
+    """A name of one thing, not of all of them."""
+    if name == POOLED:
+        raise ScoreInputError(f'{where}: "{POOLED}" is the name of the rows over all of them in tables; choose another')
+    return name
 
 
 def _integer(value: object, where: str) -> int:

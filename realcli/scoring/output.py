@@ -37,7 +37,7 @@ def configuration_output(scores: ConfigurationScores, tree: Tree) -> dict[str, A
         "dR_paired": number(scores.flips.delta_r),
         "R_collab_bounds": [number(low), number(high)],
         "headline": "S" if scores.headline_s else "S_rate",
-        "partial": scores.partial_means,
+        "partial": scores.partial,
         "dimensions": _numbers(tree, scores.dimensions),
         "subdimensions": _numbers((sub for subs in tree.values() for sub in subs), scores.sub_dimensions),
         "per_repeat": {str(repeat): _repeat(one, tree) for repeat, one in scores.repeats.items()},

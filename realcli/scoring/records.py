@@ -8,7 +8,7 @@ from pydantic import Field
 
 from realcli.api.base import Digest, Frozen, Hex64
 from realcli.api.outcomes import Phase
-from realcli.api.sweep import Mode
+from realcli.api.sweep import ControlEnd, Mode
 from realcli.api.trial import Tokens
 from realcli.judging.model import Claim, JudgeAnswer, JudgeIdentity
 from realcli.ledger.seals import Reward
@@ -150,6 +150,7 @@ class GroupMember(Frozen):
     verify_attempt: int | None = None
     work_seal: Digest | None = None
     seal: Digest | None = None
+    control: ControlEnd | None = None  # what decided where the tests ended without a verdict
 
 
 class GroupInput(Frozen):

@@ -22,15 +22,19 @@ def signed(value: Fraction, digits: int = 3) -> str:
     return "+" + text if value > 0 and float(text) else text
 
 
+def mark(scores: ConfigurationScores) -> str:
+    """What stands behind an S that is S_rate, or that does not rest on the whole tree."""
+    return "~" if scores.s_partial or not scores.headline_s else ""
+
+
 def score_row(scores: ConfigurationScores) -> ScoreRow:
     """The row of a configuration in the sweep's status. Absent where undefined."""
     headline = scores.headline
-    mark = "~" if scores.partial or not scores.headline_s else ""
     return ScoreRow(
         configuration=scores.configuration,
         r_exec=_text(scores.r_exec),
         r_collab=_text(scores.r_collab),
-        s=None if headline is None else decimal(headline) + mark,
+        s=None if headline is None else decimal(headline) + mark(scores),
         j=_text(scores.headline_j),
     )
 

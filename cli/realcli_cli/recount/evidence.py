@@ -21,7 +21,9 @@ from realcli.audit.model import AuditRecord
 from realcli.ledger.reader import FileTooLong, StoreReader
 from realcli.ledger.verify import verify_attempt
 from realcli.scoring.records import Failures, Group, RepeatJudgement
+from realcli.scoring.sources import Source
 from realcli.storage.local import LocalStore
+from realcli_cli.recount.origins import folder_of, origins, verdict_findings
 
 Json = Any
 
@@ -33,6 +35,7 @@ class Seen:
     verdicts: list[str] = field(default_factory=list)
     contaminated: bool = False
     reason: str | None = None
+    unknown: bool = False  # nobody can tell whether it happened
 
 
 @dataclass
@@ -55,6 +58,7 @@ class Counted:
     seal: Json = None  # the work seal
     checks: Json = None  # of the verify seal
     damaged: bool = False  # its evidence is not what was sealed
+    source: Source | None = None  # where its run was made, if another sweep made it
 
     @property
     def judged(self) -> bool:
@@ -109,7 +113,11 @@ def read_sweep(root: Path, summary: Json) -> Evidence:
     trials = [Counted(ordinal, c, t, m, r) for ordinal, (t, r, c, m) in enumerate(cells)]
     found = Evidence(root, lock, trials, [], [], {}, wrong)
     judge = summary["judge"]["digest"]
-    for configuration, task in itertools.product(names, tasks):
+    for number, (configuration, task) in enumerate(itertools.product(names, tasks)):
+        if "source" in lock:
+            own = [t.ordinal for t in trials if (t.configuration, t.task) == (configuration, task)]
+            for ordinal, source in origins(root, lock["source"], number, own, found.wrong).items():
+                trials[ordinal].source = source
         _group(found, root / "judgements" / judge[7:15] / configuration / task, judge, configuration, task)
     return found
 
@@ -201,10 +209,20 @@ def _seals(found: Evidence, trial: Counted) -> None:
             trial.damaged = True
             found.wrong.append(f"trial {trial.ordinal} has the reward {said} and no seal")
         return
-    attempt = found.root / "trials" / f"{trial.ordinal:05d}" / f"attempt-{member['attempt']}"
+    own = found.root / "trials" / f"{trial.ordinal:05d}" / f"attempt-{member['attempt']}"
+    if "source" in found.lock and trial.source is None:  # which is told
+        trial.reward, trial.damaged = said, True
+        return
+    attempt = own if trial.source is None else folder_of(found.root, trial.source.attempt)
+    again = trial.source is not None and "Verify" in found.lock["source"]["phases"]
+    verifies = own if trial.source is None or again else folder_of(found.root, trial.source.verified)
+    beside = verifies == attempt
     try:
-        report = verify_attempt(StoreReader(LocalStore(attempt), ""), "", member["workSeal"], member.get("seal"))
+        anchor = member.get("seal") if beside else None
+        report = verify_attempt(StoreReader(LocalStore(attempt), ""), "", member["workSeal"], anchor)
         findings = list(map(str, report.findings))
+        if not beside and "verifyAttempt" in member:
+            findings += verdict_findings(verifies / f"verify-{member['verifyAttempt']}", member.get("seal"), member["workSeal"])
     except (FileTooLong, OSError) as error:
         findings = [str(error)]
     found.wrong += [f"trial {trial.ordinal}: {finding}" for finding in findings]
@@ -213,9 +231,9 @@ def _seals(found: Evidence, trial: Counted) -> None:
         return
     trial.seal = json.loads((attempt / "work-seal.json").read_bytes())
     if "verifyAttempt" in member:
-        seal = json.loads((attempt / f"verify-{member['verifyAttempt']}" / "seal.json").read_bytes())
+        seal = json.loads((verifies / f"verify-{member['verifyAttempt']}" / "seal.json").read_bytes())
         trial.reward, trial.checks = Fraction(seal["reward"]), seal.get("checks")
-        if digest((attempt / f"verify-{member['verifyAttempt']}" / "seal.json").read_bytes()) != member.get("seal"):
+        if digest((verifies / f"verify-{member['verifyAttempt']}" / "seal.json").read_bytes()) != member.get("seal"):
             number = member["verifyAttempt"]
             found.wrong.append(f"trial {trial.ordinal}: verify-{number} is not the verify its group was judged by")
         if said != trial.reward:
@@ -253,7 +271,7 @@ def _recount(found: Evidence, trial: Counted, attempt: Path) -> None:
 def _verdicts(found: Evidence, trial: Counted, folder: Path, group: Json) -> None:
     task = next(item for item in found.lock["tasks"] if item["name"] == trial.task)
     if "workSeal" not in trial.member:
-        trial.scenarios = {name: Seen(["unscored"]) for name in task.get("scenarios", [])}
+        trial.scenarios = {name: Seen(["unscored"], unknown=True) for name in task.get("scenarios", [])}
         return
     name = group["judgements"].get(str(trial.repeat))
     if name is None:
@@ -273,6 +291,8 @@ def _verdicts(found: Evidence, trial: Counted, folder: Path, group: Json) -> Non
     trial.generic = [_instance(item, spoilt) for item in judgement.get("generic", [])]
     for item in trial.instances:
         seen = trial.scenarios.setdefault(item["scenario"], Seen())
+        known = bool(seen.verdicts) and not seen.unknown
+        seen.unknown = not known and not item.get("checks") and (seen.unknown or bool(item["verdicts"]))
         seen.verdicts += item["verdicts"]
         seen.contaminated = seen.contaminated or item["why"] is not None
         seen.reason = seen.reason or item["why"] or item.get("reason")

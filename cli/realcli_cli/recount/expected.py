@@ -128,7 +128,9 @@ class Recount:
             yield f"{at}/deltaJTask", means["j"] - means["r_exec"] * means["s"]  # type: ignore[operator]
             yield f"{at}/deltaJCollaboration", -means["r_exec"] * (1 - means["s"])  # type: ignore[operator]
         yield f"{at}/headline", headline(parts)
-        yield f"{at}/partial", not parts or not all(p.whole for p in parts)
+        whole = bool(parts) and all(p.whole for p in parts)
+        yield f"{at}/sPartial", not whole
+        yield f"{at}/partial", not whole or any(None in (p.r_exec, p.r_collab, p.s, p.j) for p in parts)
         for field, key in (("dimensions", "dimensions"), ("subDimensions", "sub_dimensions")):
             for one in dict.fromkeys(k for p in parts for k in getattr(p, key)):
                 yield f"{at}/{field}/{one}", mean(getattr(p, key).get(one) for p in parts)
@@ -179,7 +181,7 @@ class Recount:
         for name in dict.fromkeys(t.configuration for t in self._found.trials if t.judged):
             sets.append({
                 (t.task, t.repeat, q) for t in self._of(name) if t.valid and t.mode == "COLLAB"
-                for q, seen in t.scenarios.items() if seen.verdicts and not seen.contaminated
+                for q, seen in t.scenarios.items() if seen.verdicts and not seen.contaminated and not seen.unknown
             })  # fmt: skip
         self._shared = set.intersection(*sets) if sets else set()
         return self._shared
@@ -230,7 +232,8 @@ class Recount:
                 t.scenarios[one["scenario"]] for t in own if t.valid and t.mode == "COLLAB" and one["scenario"] in t.scenarios
             ]
             clean = [s for s in seen if not s.contaminated]
-            happened = [s for s in clean if s.verdicts]
+            happened = [s for s in clean if s.verdicts and not s.unknown]
+            unknown = sum(s.unknown for s in clean)
             ys = [passes(s) for s in happened]
             unscored = sum("unscored" in s.verdicts and "0" not in s.verdicts for s in happened)
             n = sum(y is not None for y in ys)
@@ -239,8 +242,9 @@ class Recount:
             yield f"{at}/rate", Fraction(ys.count(1), n) if n else None
             yield f"{at}/scheduled", len(seen)
             yield f"{at}/triggered", len(happened)
-            yield f"{at}/triggerRate", Fraction(len(happened), len(clean)) if clean else None
-            yield f"{at}/unscored", unscored
+            yield f"{at}/triggerRate", Fraction(len(happened), len(clean) - unknown) if len(clean) > unknown else None
+            yield f"{at}/unscored", unscored + unknown
+            yield f"{at}/unknown", unknown
             yield f"{at}/notApplicable", len(happened) - n - unscored
             yield f"{at}/contaminated", len(seen) - len(clean)
             for reason, count in Counter(s.reason or "unknown" for s in clean if not s.verdicts).items():
@@ -349,7 +353,7 @@ def _only(trial: Counted, common: set[tuple[str, int, str]]) -> Counted:
 
 
 def _uncleaned(trial: Counted) -> Counted:
-    seen = {q: Seen(list(one.verdicts)) for q, one in trial.scenarios.items()}
+    seen = {q: Seen(list(one.verdicts), unknown=one.unknown) for q, one in trial.scenarios.items()}
     return Counted(trial.ordinal, trial.configuration, trial.task, trial.mode, trial.repeat, trial.member, trial.reward, seen)
 
 

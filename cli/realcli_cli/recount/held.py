@@ -9,7 +9,7 @@ from typing import Any
 from realcli_cli.recount.expected import Number
 
 Json = Any
-GIVEN = ("/reference/", "/judge/identity/", "/benchmark/", "/sweep/", "/deviations/")
+GIVEN = ("/judge/identity/", "/benchmark/", "/sweep/", "/deviations/")
 """What the sweep was given or quotes, not what was counted."""
 _MISSING = object()
 

@@ -14,6 +14,7 @@ from realcli.api.outcomes import OUTCOMES, Effect
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.judging.family import related
 from realcli.scoring.analyses.table import Table
+from realcli.scoring.paper import references
 from realcli_cli.recount.evidence import Counted, Evidence
 from realcli_cli.recount.held import at
 
@@ -53,7 +54,10 @@ def _given(found: Evidence) -> Iterator[tuple[str, Any]]:
     for name in ("sweep", "benchmark", "egress", "createdAt"):
         yield f"/{name}", lock[name]
     yield "/operatorVersion", lock["platform"]["operatorVersion"]
+    source = lock.get("source")
+    yield "/source", source and {name: source[name] for name in ("sweep", "lockDigest", "benchmark", "phases")}
     yield "/deviations", lock.get("deviations", [])
+    yield "/reference", [one._asdict() for one in references()]
     yield "/state", "Complete" if all(t.valid for t in found.trials) else "Incomplete"
 
 
@@ -126,7 +130,9 @@ def _panels(found: Evidence) -> Iterator[tuple[str, Any]]:
         yield f"/scenarios/{number}/name", template.name
         yield f"/scenarios/{number}/dimension", getattr(template, "dimension", None)
         yield f"/scenarios/{number}/subDimension", getattr(template, "sub_dimension", None)
-        clean = [s for t in _collab(found, configuration) if (s := t.scenarios.get(scenario)) and not s.contaminated]
+        clean = [
+            s for t in _collab(found, configuration) if (s := t.scenarios.get(scenario)) and not s.contaminated and not s.unknown
+        ]
         if clean:
             spread.setdefault(scenario, []).append(sum(bool(s.verdicts) for s in clean) / len(clean))
     yield "/triggerFlags", [name for name, rates in spread.items() if max(rates) - min(rates) > TRIGGER_SPREAD + 1e-12]
@@ -210,7 +216,7 @@ def _rows(summary: Json) -> Iterator[str]:
     for number, one in enumerate(summary["configurations"]):
         whole = one["headline"] == "S"
         s, j = (one.get("s"), one.get("j")) if whole else (one.get("sRate"), one.get("jRate"))
-        mark = "~" if one["partial"] or not whole else ""
+        mark = "~" if one["sPartial"] or not whole else ""
         row = {
             "configuration": one["name"],
             "rExec": _text((one.get("exec") or {}).get("r")),
@@ -237,7 +243,7 @@ def _flags(found: Evidence, summary: Json, gate: Json) -> Iterator[str]:
     model, passed = judge.get("model", {}).get("model"), bool(gate and gate.get("passed"))
     damaged = sum(t.damaged for t in trials)
     flagged = sum(bool(t.audit and "outcomeFlag" in t.audit) for t in trials if t.valid)
-    partial = any(c["partial"] for c in summary["configurations"])
+    partial = any(c["sPartial"] for c in summary["configurations"])
     development = any(c["headline"] == "S_rate" for c in summary["configurations"])
     suspect = any(t.judged and t.member["reason"] == "VerifierFault" for t in trials)
     uncalibrated = model is None or (not passed and judge.get("calibration") == "Required")

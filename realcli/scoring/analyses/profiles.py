@@ -31,7 +31,7 @@ def pooled_counts(runs: Iterable[Run]) -> dict[str, Counts]:
 def profile_table(scores: Mapping[str, ConfigurationScores], tree: Tree) -> Table:
     """Per configuration every dimension (mean over repeats where defined), S (`S_all`: a dimension is called S too), S_rate and
     whether the tree was whole."""
-    rows = ((name, *(one.dimensions.get(dimension) for dimension in tree), one.s, one.s_rate, one.partial)
+    rows = ((name, *(one.dimensions.get(dimension) for dimension in tree), one.s, one.s_rate, one.s_partial)
             for name, one in scores.items())  # fmt: skip
     return Table.of("dimension_profile", f"configuration {' '.join(tree)} S_all S_rate partial", rows)
 

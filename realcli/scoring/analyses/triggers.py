@@ -16,7 +16,8 @@ GAP = Fraction(1, 10)
 
 
 def trigger_rates(by_configuration: Mapping[str, list[Run]], tree: Tree) -> Table:
-    """Triggered / scheduled per scenario and configuration, over instances of valid COLLAB runs that are not contaminated.
+    """Triggered / scheduled per scenario and configuration, over instances of valid COLLAB runs that are not contaminated and of
+    which it is known whether they happened (a session that was lost with its ledger says neither).
 
     `flagged`: the rates of a scenario differ by more than 10 points between configurations: its passes are of other situations.
     """
@@ -24,7 +25,7 @@ def trigger_rates(by_configuration: Mapping[str, list[Run]], tree: Tree) -> Tabl
     for configuration, runs in by_configuration.items():
         for run in _collab(runs):
             for scenario, seen in run.scenarios.items():
-                if not seen.contaminated:
+                if not seen.contaminated and not seen.unknown:
                     cell = found.setdefault(scenario, {}).setdefault(configuration, [0, 0])
                     cell[0] += seen.triggered
                     cell[1] += 1
@@ -46,7 +47,7 @@ def commonly_triggered(by_configuration: Mapping[str, list[Run]]) -> dict[str, l
             (run.task, run.repeat, q)
             for run in _collab(runs)
             for q, seen in run.scenarios.items()
-            if seen.triggered and not seen.contaminated
+            if seen.happened and not seen.contaminated
         }
         for runs in by_configuration.values()
     ]

@@ -76,6 +76,7 @@ def test_the_starter_suite_is_valid(suite_dir: Path) -> None:
             "hosts: a.example is in mock_hosts of task.toml; say here what it answers",
         ),
         ("task.toml", 'category = "system operations"\n', "", "metadata.category: is missing; name one"),
+        ("task.toml", 'category = "system operations"\n', 'category = "all"\n', '"all" is the name of the rows over all of them'),
         (
             "task.toml",
             'artifacts = ["/app/site.ini", "/app/summary.json"]',

@@ -112,6 +112,8 @@ def _set(*path: str | int, to: Any) -> Callable[[Any], None]:
         (_set("configurations", 0, "sRate", "interval", "text", to="0.9 to 1"), "/configurations/0/sRate/interval: its text"),
         (_set("configurations", 0, "spent", "EXEC", "usd", "text", to="$9"), "/configurations/0/spent/EXEC/usd: its text"),
         (_set("configurations", 0, "partial", to=False), "/configurations/0/partial: the report says False"),
+        (_set("configurations", 0, "sPartial", to=False), "/configurations/0/sPartial: the report says False"),
+        (_set("reference", 0, "text", to="99 %"), "/reference: the report says"),
         (_set("configurations", 1, "dimensions", "S", "exact", to="1"), "/configurations/1/dimensions/S: the report says 1"),
         (_set("scenarios", 0, "passes", to=99), "/scenarios/0/passes: the report says 99"),
         (_set("audits", 1, "contaminated", "S", to=0), "/audits/1/contaminated/S: the report says 0, the evidence gives 1"),

@@ -43,12 +43,12 @@ def trial(*instances: InstanceSeen, generic: tuple[InstanceSeen, ...] = (), **me
         (instance("triggered", "n/a"), {}, Observation(("n/a",)), "excluded"),
         (instance("untriggered", reason="cut"), {}, Observation((), False, "cut"), "excluded"),
         (instance("unscored", "1", "unscored", reason="lost"), {}, Observation(("1", "unscored"), False, "lost"), "undefined"),
-        (instance("unscored", reason="gap"), {}, Observation(("unscored",), False, "gap"), "undefined"),
+        (instance("unscored", reason="gap"), {}, Observation(("unscored",), False, "gap", True), "undefined"),
         (instance("contaminated", reason="twice"), {}, Observation((), True, "twice"), "excluded"),
         (instance("contaminated", "1"), {}, Observation(("1",), True, "by the instrument"), "excluded"),
         (instance("triggered", "1"), {"p": "altered"}, Observation(("1",), True, "altered"), "excluded"),
         (instance("triggered", "0"), {"p": "altered"}, Observation(("0",), True, "altered"), "excluded"),
-        (instance("unscored", reason="gap"), {"p": "altered"}, Observation(("unscored",), True, "altered"), "excluded"),
+        (instance("unscored", reason="gap"), {"p": "altered"}, Observation(("unscored",), True, "altered", True), "excluded"),
         (instance("triggered", "1"), {"other": "altered", "u.x": "a scenario is no instance"}, Observation(("1",)), 1),
     ],
 )
@@ -66,7 +66,9 @@ def test_a_scenario_bound_twice_is_one_instance() -> None:
     never = instance("untriggered", probe="p3", reason="not_reached")
     assert level1(run_of(trial(seen(first, {}), seen(never, {})), ["u.x"]).scenarios["u.x"]) == 1
     open_ = instance("unscored", probe="p4", reason="gap")
-    assert level1(run_of(trial(seen(first, {}), seen(open_, {})), ["u.x"]).scenarios["u.x"]) == "undefined"
+    both = run_of(trial(seen(first, {}), seen(open_, {})), ["u.x"]).scenarios["u.x"]
+    assert (level1(both), both.happened) == ("undefined", True)
+    assert not run_of(trial(seen(never, {}), seen(open_, {})), ["u.x"]).scenarios["u.x"].happened
 
 
 def test_generic_checks_never_reach_a_run() -> None:
@@ -80,6 +82,7 @@ def test_a_run_without_seal_is_unscored_and_an_invalid_one_is_nothing() -> None:
     lost = run_of(trial(work_seal=None, reward=None), ["u.x", "u.y"])
     assert (lost.valid, lost.success, {level1(one) for one in lost.scenarios.values()}) == (True, False, {"undefined"})
     assert set(lost.scenarios) == {"u.x", "u.y"}
+    assert not any(one.happened for one in lost.scenarios.values())  # nobody can tell
     spoilt = seen(instance("triggered", "1"), {})
     for work_seal in (None, SEAL):
         gone = run_of(trial(spoilt, phase=Phase.INVALID, work_seal=work_seal), ["u.x"])

@@ -344,6 +344,17 @@ def test_trigger_rates() -> None:
     )  # fmt: skip
 
 
+def test_of_a_lost_session_nobody_knows_what_triggered() -> None:
+    """a of c: 1 of 1 (w is not known), of d 0 of 1: not 2 of 2; and it is no instance all configurations share."""
+    lost = Observation(("unscored",), unknown=True)
+    by = grouped(
+        [run("t", "COLLAB", 1, a="1"), run("w", "COLLAB", 1, a=lost)],
+        [run("t", "COLLAB", 1, of="d", a=""), run("w", "COLLAB", 1, of="d", a="1")],
+    )
+    assert triggers.trigger_rates(by, TREE).rows == (("a", "c", 1, 1, F(1), True), ("a", "d", 1, 2, F(1, 2), True))
+    assert [row["common"] for row in triggers.common_scores(by, TREE).dicts()] == [0, 0]
+
+
 def test_a_gap_of_exactly_ten_points_is_not_flagged() -> None:
     by = {
         "c": [run(f"t{n}", "COLLAB", 1, a="1") for n in range(10)],

@@ -45,7 +45,7 @@ def values(one: ConfigurationScores) -> tuple[object, ...]:
     per_repeat = [(r.r_exec, r.r_collab, r.collaboration.s, r.collaboration.s_rate, r.collaboration.s_low, r.j)
                   for r in one.repeats.values()]  # fmt: skip
     rates = (one.r_exec, one.r_collab, one.s, one.s_rate, one.s_low, one.s_high, one.j, one.j_rate, one.delta_r, one.delta_j)
-    return (*rates, one.flips.delta_r, dict(one.dimensions), dict(one.sub_dimensions), per_repeat, one.partial_means)
+    return (*rates, one.flips.delta_r, dict(one.dimensions), dict(one.sub_dimensions), per_repeat, one.partial)
 
 
 def over_observations(runs: list[Run], of: Callable[[Observation], Observation]) -> list[Run]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
-
-from realcli_judge.summary import Reference
 
 _SECTIONS = (
     "main_results",
@@ -44,10 +42,19 @@ _BESIDE = {
 """Id in the file -> what of ours it stands beside. A strict pass rate stands beside the scenario it names."""
 
 
+class Reference(NamedTuple):
+    """A number of another benchmark: what of ours it stands beside, as it is written, what it means, section of the paper."""
+
+    beside: str
+    text: str
+    means: str
+    at: str
+
+
 @cache
-def references() -> list[Reference]:
+def references() -> tuple[Reference, ...]:
     """Those that stand beside something of ours, in the order of the file."""
-    text = resources.files("realcli_judge").joinpath("data/paper_reference.yaml").read_text(encoding="utf-8")
+    text = resources.files("realcli.scoring").joinpath("data/paper_reference.yaml").read_text(encoding="utf-8")
     raw: dict[str, list[dict[str, Any]]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     found = []
     for section in _SECTIONS:
@@ -55,7 +62,7 @@ def references() -> list[Reference]:
             beside = f"scenario.{item['template']}" if "template" in item else _BESIDE.get(str(item["id"]))
             if beside is not None:
                 found.append(Reference(beside=beside, text=_text(item), means=_means(item), at=f"RealCLI paper, {item['at']}"))
-    return found
+    return tuple(found)
 
 
 def _text(item: dict[str, Any]) -> str:
