@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import entry_points, version
 from typing import NoReturn
 
 GROUP = "realcli.commands"
@@ -22,44 +22,25 @@ def main() -> None:
         import typer
     except ModuleNotFoundError as error:
         _fail(f"the command line is not installed ({error.name} is missing): pip install 'realcli[cli]'")
-    app = typer.Typer(name="realcli", no_args_is_help=True, add_completion=False)
-    app.callback()(_group)
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        _add(app, point)
-    from realcli.storage import StorageError
+    from realcli_cli.lazy import commands
 
+    found = commands({point.name: point for point in entry_points(group=GROUP)})
+    app = typer.Typer(name="realcli", cls=found, no_args_is_help=True, add_completion=False)
+    app.callback()(_group)
     try:
         app()
-    except (UserError, StorageError) as error:
+    except UserError as error:
         _fail(str(error))
+    except Exception as error:
+        from realcli.storage.port import StorageError  # only now: the list of commands needs none of it
+
+        if isinstance(error, StorageError):
+            _fail(str(error))
+        raise
 
 
 def _group() -> None:
     """Measure CLI coding agents. `realcli --version` prints the version."""
-
-
-def _add(app: object, point: EntryPoint) -> None:
-    """Add one subcommand; one whose extra is missing says so when it is called, not before."""
-    import typer
-
-    assert isinstance(app, typer.Typer)
-    try:
-        command = point.load()
-    except ModuleNotFoundError as error:
-        missing = error.name
-
-        @app.command(
-            point.name, add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
-        )
-        def unavailable() -> None:
-            """Not installed."""
-            raise UserError(f"`realcli {point.name}` needs {missing}, which is not installed: pip install 'realcli[cli]'")
-
-    else:
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=point.name)
-        else:  # a function: one command without subcommands
-            app.command(point.name)(command)
 
 
 def _fail(message: str) -> NoReturn:

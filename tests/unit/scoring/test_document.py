@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 from fractions import Fraction as F
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,11 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("runs/0/scenarios/q", None, r"scenarios\.q: expected a list of verdicts.* found null"),
         ("runs/0/scenarios/q", {"contaminated": True}, r"scenarios\.q: checks is missing"),
         ("runs/0/scenarios/q", {"checks": [1], "contaminated": 1}, r"scenarios\.q\.contaminated: expected true or false"),
+        ("runs/0/scenarios/q", {"checks": ["u"], "unknown": "yes"}, r"scenarios\.q\.unknown: expected true or false"),
+        ("runs/0/scenarios/q", {"checks": ["u", 1], "unknown": True}, r"scenarios\.q\.checks: expected only \"u\" of an"),
+        ("runs/0/configuration", "all", r'runs\[0\]\.configuration: "all" is the name of the rows over all of them'),
+        ("runs/0/task", "all", r'runs\[0\]\.task: "all" is the name of the rows over all of them'),
+        ("tasks", {"t": {"category": "all"}}, r'tasks\.t\.category: "all" is the name of the rows over all of them'),
         ("runs/0/scenarios/q", {"checks": [1], "why": "x"}, r"scenarios\.q: unknown key 'why'"),
         ("runs/0/scenarios/q", {"checks": []}, r"scenarios\.q\.checks: expected at least one verdict"),
         ("runs/0/mode", "EXEC", r"runs\[0\]\.scenarios: an EXEC run has no user"),
@@ -367,3 +373,52 @@ def test_the_order_of_runs_changes_nothing_but_the_order_of_names(rng: random.Ra
     runs: list[Any] = document["runs"]
     shuffled = {**document, "runs": rng.sample(runs, len(runs))}
     assert scored(shuffled) == scored(document)
+
+
+YAML = """threshold: [3, 4]
+tree:
+  U.v:
+    u: [q, q.r]
+runs:
+- {configuration: c, task: t, mode: COLLAB, repeat: 1, reward: 1, valid: true,
+   scenarios: {}}
+- configuration: c
+  task: t
+  mode: COLLAB
+  repeat: 2
+  reward: 1
+  valid: true
+  scenarios:
+    q: [1]
+    q.r: [1,
+          0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ("  reward: 1", "  reward: one", 12, "runs[1].reward: expected a number"),
+        ("  valid: true", "  valid: 1", 13, "runs[1].valid: expected true or false"),
+        ("repeat: 2", "repeat: 1", 8, "runs[1] is the cell of runs[0] again"),
+        ("          0]", "          2]", 17, "runs[1].scenarios.q.r[1]: expected 1, 0"),
+        ("    q: [1]", "    q: [3]", 15, "runs[1].scenarios.q[0]: expected 1, 0"),
+        ("    q: [1]", "    q: []", 15, "runs[1].scenarios.q: expected at least one verdict"),
+        ("  valid: true\n", "", 8, "runs[1]: valid is missing"),
+        ("  valid: true\n", "  valid: true\n  note: x\n", 14, "runs[1]: unknown key 'note'"),
+        ("    u: [q, q.r]", "    u: [q, q]", 4, "tree.U.v.u[1]: scenario q stands also in"),
+        ("[3, 4]", "[4, 3]", 1, "threshold: expected a fraction"),
+        ("runs:", "notes: 1\nruns:", 5, "the document: unknown key 'notes'"),
+        ("  scenarios:\n    q: [1]", "  scenarios: 1\n  x:\n    q: [1]", 15, "runs[1]: unknown key 'x'"),
+    ],
+)
+def test_an_error_in_a_hand_written_document_names_its_line(old: str, new: str, line: int, told: str) -> None:
+    text = YAML.replace(old, new)
+    assert text != YAML
+    with pytest.raises(ScoreInputError, match=rf"^x\.yaml: line {line}: {re.escape(told)}"):
+        load_score_input(text, "x.yaml")
+
+
+def test_what_is_missing_altogether_has_no_line() -> None:
+    with pytest.raises(ScoreInputError, match=r"^x\.yaml: the document: runs is missing"):
+        load_score_input("tree: {U: {u: [q]}}\n", "x.yaml")

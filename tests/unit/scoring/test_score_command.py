@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from realcli_cli.main import UserError
-from realcli_cli.score import read, score
+from realcli_cli.score import HEAD, Form, read, score
 
 RUN = {"configuration": "c", "task": "t", "mode": "COLLAB", "repeat": 1, "reward": 1, "valid": True, "scenarios": {"q": [1]}}
 DOCUMENT = {"threshold": [3, 4], "tree": {"U": {"u": ["q"]}}, "runs": [RUN]}
@@ -31,6 +31,23 @@ def test_prints_json_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(printed.out)["configurations"]["c"]["J"] == {"exact": "1", "value": 1.0}
     score(file, intervals=True)
     assert json.loads(capsys.readouterr().out)["intervals"]["configurations"]["c"]["scores"]["J"] == {"low": 1.0, "high": 1.0}
+
+
+def test_a_table_for_people(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exec_ = {**RUN, "mode": "EXEC", "scenarios": {}}
+    other = [{**one, "configuration": "other \x1b[31m", "reward": 0} for one in (RUN, exec_)]
+    unseen = {**RUN, "configuration": "unseen", "valid": False, "scenarios": {}}
+    file.write_text(json.dumps({**DOCUMENT, "runs": [RUN, exec_, *other, unseen]}))
+    score(file, form=Form.TEXT)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["configuration", *HEAD]
+    assert lines[1].split() == ["c", "1.000", "1.000", "0.000", "1.000~", "1.000", "1.000", "1.000", "0.000", "2", "0"]
+    assert lines[2].split()[-10:] == ["0.000", "0.000", "0.000", "1.000~", "1.000", "1.000", "0.000", "0.000", "2", "0"]
+    assert lines[3].split() == ["unseen", *["-"] * 8, "0", "1"]
+    assert "\x1b" not in "".join(lines)
+    assert [line[0] for line in lines[4:]] == ["~", "-"]
+    score(file, intervals=True, form=Form.TEXT)
+    assert "  J         95 % 1.000 to 1.000" in capsys.readouterr().out.splitlines()
 
 
 def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
