@@ -115,6 +115,14 @@ class Platform(Frozen):
     user_namespaces: bool
     image_volumes: bool
     cluster_domain: str = "cluster.local"
+    control: bool = False  # the session has the program `control`; not so before 0.4
+
+
+class Cgroup(Frozen):
+    """What a node kills when a container takes more memory than its limit: cgroup v1 one process, v2 the container as a rule."""
+
+    version: Literal["1", "2"]
+    kills: Literal["Process", "Container"]
 
 
 class SweepIdentity(Frozen):
@@ -174,6 +182,7 @@ class Lock(Frozen):
     judge_model: str | None = None  # the id that answered the test request to spec.judge.model; "": the answer named none
     warnings: list[str] = []
     source: SourceLock | None = None  # None: its agents run
+    cgroup: Cgroup | None = None  # of the plan Job's node, and so of every node that a trial may run on; None: unknown
     created_at: str
 
 
@@ -230,6 +239,7 @@ class Plan(Frozen):
     repeats: Annotated[int, Field(ge=1)]
     warnings: list[str] = []
     source: PlanSource | None = None  # None: its agents run
+    cgroup: Cgroup | None = None  # that of the lock
     _written: bytes | None = PrivateAttr(default=None)
 
     def canonical(self) -> bytes:
@@ -311,6 +321,7 @@ def plan_of(lock: Lock, root: str, lock_digest: str) -> Plan:
         ],
         modes=lock.modes,
         repeats=lock.repeats,
+        cgroup=lock.cgroup,
         warnings=lock.warnings,
         source=None if lock.source is None else _source(lock.source),
     )

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from realcli.api.plan import Cgroup
+from realcli_session.cgroup import read_cgroup
+
 KEYS = "REALCLI_KEYS"
 SPOOL = "REALCLI_SPOOL"
 SETUP_SECRETS = "REALCLI_SETUP_SECRETS"
@@ -44,6 +47,8 @@ class Settings:
     """Seconds a session that needs no runner waits for it, to let it go."""
     allow_loopback: bool
     """Endpoints on loopback may be used: for runs without a cluster, REALCLI_ALLOW_LOOPBACK=1."""
+    cgroup: Cgroup | None
+    """What this node kills for memory."""
     fault: str | None
     """A fault for tests, only with REALCLI_ALLOW_FAULTS=1: `kill-after-verdict` = SIGKILL between verdict and seal."""
 
@@ -73,6 +78,7 @@ class Settings:
             segment_seconds=float(_number(environ, SEGMENT_SECONDS, 30)),
             release_seconds=float(_number(environ, RELEASE_SECONDS, 30)),
             allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
+            cgroup=read_cgroup(),
             fault=fault,
         )
 

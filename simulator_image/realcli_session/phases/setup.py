@@ -23,6 +23,7 @@ from realcli.ledger.seals import RunJson
 from realcli_session.agents import port
 from realcli_session.agents.port import AgentSpec, AgentUnresponsive
 from realcli_session.agents.registry import adapter_class
+from realcli_session.cgroup import differs
 from realcli_session.evidence.commands import CommandRecorder
 from realcli_session.evidence.markers import MarkerBook, learn
 from realcli_session.evidence.process_limit import refused_forks
@@ -70,6 +71,9 @@ async def set_up(attempt: Attempt, listener: Listener, fetch: Callable[[], Task]
     """The body of the stage. `fetch` brings the task's bundles (it blocks). Ends READY, SETUP_TIMEOUT or SETUP_REFUSED."""
     attempt.writer.emit("session", PhaseChange(phase="setup"))
     limit = seconds(attempt.trial.lock.spec.limits.setup)
+    unlike = differs(attempt.trial.lock.cgroup, attempt.settings.cgroup, attempt.settings.node)
+    if unlike is not None:
+        return Cause.SETUP_TIMEOUT, unlike
     try:
         async with asyncio.timeout(limit):
             return await _set_up(attempt, listener, fetch, limit)
@@ -214,7 +218,7 @@ async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task, variable
     hello, trial, gateway = runner.hello, attempt.trial, need(attempt.gateway)
     uid, gid, home = hello.uid, hello.gid, hello.home
     if task.agent_user is not None:
-        uid, gid, home = await _account(runner, task.agent_user)
+        uid, gid, home = await account(runner, task.agent_user)
     return AgentSpec(
         mode=trial.identity.mode,
         version=trial.configuration.agent_version,
@@ -236,7 +240,7 @@ async def _agent_spec(attempt: Attempt, runner: RunnerPort, task: Task, variable
     )
 
 
-async def _account(runner: RunnerPort, user: str) -> tuple[int, int, str]:
+async def account(runner: RunnerPort, user: str) -> tuple[int, int, str]:
     """(uid, gid, home) of `[agent] user` by the image's own /etc/passwd; a number needs no entry."""
     try:
         passwd = (await runner.get_file("/etc/passwd")).decode("utf-8", "surrogateescape")

@@ -135,7 +135,8 @@ async def test_a_teams_own_set_up_cannot_choose_an_invalid_end(
 
     monkeypatch.setattr(setup, "_set_up", lost)
     attempt = attempt_of(Gateway())
-    attempt.trial = SimpleNamespace(lock=SimpleNamespace(spec=SimpleNamespace(limits=SimpleNamespace(setup="60s"))))
+    attempt.trial = SimpleNamespace(lock=SimpleNamespace(spec=SimpleNamespace(limits=SimpleNamespace(setup="60s")), cgroup=None))
+    attempt.settings = SimpleNamespace(cgroup=None, node=None)
     attempt.runner, attempt.own, attempt.adapter = object(), object() if own else None, object() if started else None
     found, _ = await setup.set_up(attempt, None, lambda: None)  # type: ignore[arg-type, return-value]
     assert found is cause
