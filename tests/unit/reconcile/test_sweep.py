@@ -374,6 +374,7 @@ class TestReport:
         assert (status.state, said(status, "Complete")) == ("Complete", ("True", "Scored"))
         assert (status.r_exec, status.r_collab, status.s, status.j) == ("0.500", "0.333", "0.543~", "0.181")
         assert status.report_uri == "s3://evals/x/index.html"
+        assert status.report_digest == a.seal
         assert decide(a, self.given(a, jobs=jobs, status=status)) == SweepPlan()
         invalid = (a.settled(0), a.settled(1, Phase.INVALID, "NodeLost"))
         incomplete = decide(a, self.given(a, jobs=jobs, trials=invalid)).status
