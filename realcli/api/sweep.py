@@ -299,6 +299,19 @@ class Resolved(Frozen):
             description="Limits that throttling (429) has lowered; halved when it is seen, restored as trials end without it.",
         ),
     ]
+    user_namespaces: bool | None = Field(
+        default=None,
+        description="Whether work and verify pods have a user namespace (hostUsers: false); decided once, by the plan.",
+    )
+    image_volumes: bool | None = Field(
+        default=None, description="Whether images are mounted as volumes; decided once, by the plan."
+    )
+    cgroup: Literal["1", "2"] | None = Field(
+        default=None, description="Version of the node the sweep was planned on; absent: nothing showed it."
+    )
+    out_of_memory: Literal["Process", "Container"] | None = Field(
+        default=None, description="What a node kills for memory; trials run only where it is the same. Absent: unknown."
+    )
 
 
 class ControlRow(Frozen):

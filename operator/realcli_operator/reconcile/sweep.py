@@ -27,7 +27,17 @@ from realcli_operator.reconcile.policy import Policy, backoff
 from realcli_operator.reconcile.recent import HELD_BACK, parsed
 from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.spending import spending
-from realcli_operator.reconcile.sweepstatus import STARTING, columns, finished, newly_unready, only_counts, passes, said, state_of
+from realcli_operator.reconcile.sweepstatus import (
+    STARTING,
+    columns,
+    finished,
+    newly_unready,
+    of_cluster,
+    only_counts,
+    passes,
+    said,
+    state_of,
+)
 from realcli_operator.reconcile.tally import complete_groups, count, group_input, rows_of
 
 
@@ -241,7 +251,7 @@ class _Step:
         self.draft.grants, self.draft.broken, self.draft.avoid = admission.grants, admission.broken, breaker.nodes
         self.draft.delays += [admission.next_due, breaker.again]
         self._degraded(breaker)
-        resolved = Resolved(parallelism=spec.parallelism, concurrency=shown(throttled))
+        resolved = Resolved(parallelism=spec.parallelism, concurrency=shown(throttled), **of_cluster(plan))
         self.status = self.status.model_copy(update={"resolved": resolved})
         return admission
 

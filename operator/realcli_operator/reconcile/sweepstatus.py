@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypedDict
 
 from realcli.api.base import seconds
 from realcli.api.outcomes import BY_REASON, Effect
+from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.sweep import ScoreRow, SweepSpec, SweepStatus
 from realcli.api.termination import Termination
 from realcli_operator.reconcile.conditions import find, is_true, with_condition, without
@@ -29,6 +30,26 @@ def state_of(status: SweepStatus, spec: SweepSpec) -> State:
     if is_true(conditions, "Degraded"):
         return "Degraded"
     return "Running" if is_true(conditions, "Planned") else "Planning"
+
+
+class OfCluster(TypedDict):
+    """What the plan decided once about the cluster."""
+
+    user_namespaces: bool
+    image_volumes: bool
+    cgroup: Literal["1", "2"] | None
+    out_of_memory: Literal["Process", "Container"] | None
+
+
+def of_cluster(plan: FrozenPlan) -> OfCluster:
+    """Fields of `status.resolved`: every pod of the sweep is built for this, whatever the cluster has become."""
+    cgroup = plan.cgroup
+    return OfCluster(
+        user_namespaces=plan.platform.user_namespaces,
+        image_volumes=plan.platform.image_volumes,
+        cgroup=None if cgroup is None else cgroup.version,
+        out_of_memory=None if cgroup is None else cgroup.kills,
+    )
 
 
 STARTING = frozenset(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from realcli.api.outcomes import Phase
+from realcli.api.plan import Cgroup
 from realcli.api.sweep import SweepStatus
 from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
@@ -490,3 +491,24 @@ class TestTtl:
             update={"conditions": with_condition(planned(a).conditions, "Failed", "True", "JudgeFailed", "", a.ago(9999), 1)}
         )
         assert not decide(a, a.sweep_facts(spec=a.spec(ttlAfterFinished="1s"), plan=a.plan(), status=failed)).delete_sweep
+
+
+class TestOfCluster:
+    """What was decided once about the cluster stands in the status, as every pod is built for it."""
+
+    @pytest.mark.parametrize(
+        ("cgroup", "shown"),
+        [
+            (Cgroup(version="1", kills="Process"), {"cgroup": "1", "outOfMemory": "Process"}),
+            (Cgroup(version="2", kills="Container"), {"cgroup": "2", "outOfMemory": "Container"}),
+            (None, {}),
+        ],
+    )
+    def test_it_is_told(self, a: Any, cgroup: Cgroup | None, shown: dict[str, str]) -> None:
+        plan = a.plan(platform=a.platform(user_namespaces=False), cgroup=cgroup)
+        status = decide_sweep(a.sweep_facts(plan=plan), a.now).status
+        assert status is not None
+        assert status.resolved is not None
+        told = status.resolved.dump()
+        assert {key: told[key] for key in ("cgroup", "outOfMemory") if key in told} == shown
+        assert (told["userNamespaces"], told["imageVolumes"]) == (False, True)
