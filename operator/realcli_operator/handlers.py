@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform
@@ -32,7 +36,29 @@ BLOCKED_AGAIN = 60.0
 """Seconds until a refused creation is tried again: a foreign object may have been deleted, a quota raised."""
 DELETING_AGAIN = 10.0
 """Seconds until the garbage collector is looked after that has not removed what an earlier object of a name owned."""
+AT_ONCE = 16
+"""Creations of one step on their way at the same time; an answer of a busy API server takes a while."""
 _JOB_FAULTS = {Task.JUDGE: FaultPoint.JUDGE_JOB, Task.REPORT: FaultPoint.REPORT}
+
+
+async def at_once(calls: Iterable[Callable[[], Awaitable[Any]]]) -> None:
+    """All calls, `AT_ONCE` of them at a time. The first error is raised after those that had begun have ended; none begins after
+    it."""
+    failed: list[BaseException] = []
+
+    async def some(left: Iterable[Callable[[], Awaitable[Any]]]) -> None:
+        for call in left:
+            if failed:
+                return
+            try:
+                await call()
+            except Exception as error:
+                failed.append(error)
+
+    rest = iter(calls)
+    await asyncio.gather(*(some(rest) for _ in range(AT_ONCE)))
+    if failed:
+        raise failed[0]
 
 
 def _context(observer: Observer, view: SweepView, spec: SweepSpec, platform: Platform, plan: FrozenPlan | None) -> SweepContext:
@@ -154,11 +180,11 @@ class SweepReconciler:
         frozen = observed.plan or plan.store_plan
         platform = frozen.platform if frozen is not None else await self._observer.platform(observed.sweep)
         context = _context(self._observer, observed.sweep, observed.spec, platform, frozen)
-        for intent in plan.create_jobs:
-            await self._executor.create_job(sweep_job(context, intent), _JOB_FAULTS.get(intent.task))
+        jobs = [(sweep_job(context, intent), _JOB_FAULTS.get(intent.task)) for intent in plan.create_jobs]
+        await at_once(partial(self._executor.create_job, job, fault) for job, fault in jobs)
         if plan.store_plan is not None:
             await self._executor.create_config_map(plan_config_map(context, plan.store_plan))
             self._observer.memory(observed.sweep.uid).plan = plan.store_plan
             self._queue.add(key)
-        for ordinal in plan.create_trials:
-            await self._executor.create_trial(trial_manifest(context, ordinal))
+        trials = [trial_manifest(context, ordinal) for ordinal in plan.create_trials]
+        await at_once(partial(self._executor.create_trial, trial) for trial in trials)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform, decode_plan, plan_in_log
+from realcli.api.sweep import SweepSpec
 from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.execute import Refused
@@ -15,7 +16,7 @@ from realcli_operator.kube.clock import Clock
 from realcli_operator.kube.errors import Forbidden, Invalid, NotFound, PermanentError
 from realcli_operator.kube.names import Key
 from realcli_operator.kube.store import Store
-from realcli_operator.kube.views import PodView, SweepView, TrialView
+from realcli_operator.kube.views import Json, PodView, SweepView, TrialView
 from realcli_operator.pods.jobs import PLAN_KEY
 from realcli_operator.pods.probe import image_volumes_survived, probe_pod, user_namespaces_survived
 from realcli_operator.reconcile.facts import (
@@ -46,6 +47,8 @@ class Memory:
     """What the process remembers of a sweep between steps. Losing it is safe."""
 
     plan: FrozenPlan | None = None
+    spec: tuple[Json, SweepSpec] | None = None
+    """As it was read last: every step of every trial asks for it."""
     platform: Platform | None = None
     rows: Rows = field(default_factory=Rows)
     """Its trials."""
@@ -90,6 +93,13 @@ class Observer:
         for uid in [uid for uid in self.memories if uid not in alive]:
             del self.memories[uid]
 
+    def spec(self, sweep: SweepView) -> SweepSpec:
+        """The spec of a sweep; `UnreadableObject`."""
+        memory = self.memory(sweep.uid)
+        if memory.spec is None or (memory.spec[0] is not sweep.spec and memory.spec[0] != sweep.spec):
+            memory.spec = (sweep.spec, sweep_spec(sweep))
+        return memory.spec[1]
+
     # -- trials
 
     async def trial(self, key: Key) -> TrialSeen | None:
@@ -111,7 +121,7 @@ class Observer:
             spec=trial_spec(view),
             status=status,
             pods=tuple(pods),
-            sweep=sweep_spec(sweep),
+            sweep=self.spec(sweep),
             plan=plan,
             granted=view.name in memory.grants,
             held=_held(memory, view.name, status),
@@ -154,7 +164,7 @@ class Observer:
         memory.rows.update(trials)
         return SweepFacts(
             sweep=view,
-            spec=sweep_spec(view),
+            spec=self.spec(view),
             status=sweep_status(view),
             plan=plan,
             plan_log=log,
@@ -228,7 +238,7 @@ class Observer:
 
     def _user_namespaces(self, sweep: SweepView) -> Use:
         """What the sweep says, else what the operator was told."""
-        asked = Use(sweep_spec(sweep).pods.user_namespaces)
+        asked = Use(self.spec(sweep).pods.user_namespaces)
         return self.settings.user_namespaces if asked is Use.AUTO else asked
 
     async def _survives(self, sweep: SweepView, use: Use, *, user_namespaces: bool) -> bool:

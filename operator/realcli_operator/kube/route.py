@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from realcli_operator.kube.names import Key, sweep_key, trial_key
+from realcli_operator.kube.names import LABEL_ROLE, Key, Role, sweep_key, trial_key
 from realcli_operator.kube.views import SweepView, TrialView, View
 
 SWEEP_DEBOUNCE: Final = 1.0
-"""Seconds: a sweep looks at its trials once for all of them that changed meanwhile."""
+"""Seconds: a sweep looks at its trials and judge Jobs once for all of them that changed meanwhile."""
 
 
 class Hint(NamedTuple):
@@ -30,5 +30,6 @@ def route(view: View) -> tuple[Hint, ...]:
     elif view.trial:
         hints.append(Hint(trial_key(view.namespace, view.trial)))
     elif view.sweep:
-        hints.append(Hint(sweep_key(view.namespace, view.sweep)))
+        many = view.labels.get(LABEL_ROLE) == Role.JUDGE  # of these a sweep has thousands
+        hints.append(Hint(sweep_key(view.namespace, view.sweep), SWEEP_DEBOUNCE if many else 0.0))
     return tuple(hints)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -74,8 +75,17 @@ class Transport:
         self._metrics = metrics or Metrics()
         self._clock: Clock = clock or SystemClock()
         configuration.connection_pool_maxsize = self.settings.max_connections
+        if not _behind_a_proxy():
+            # Else aiohttp looks for a password in ~/.netrc before every request, in a thread: a sixth of the operator's CPU.
+            configuration.client_session_kwargs = {"trust_env": False}
         configuration.retries = None  # our own retries know Retry-After and count each try
         self._client = kube_client.ApiClient(configuration)
+        given = {
+            "server_hostname": configuration.tls_server_name,
+            "proxy": configuration.proxy,
+            "proxy_headers": configuration.proxy_headers,
+        }
+        self._options: dict[str, Any] = {name: value for name, value in given.items() if value}
         self._limit = RateLimit(self.settings.writes_per_second, self.settings.write_burst, self._clock)
 
     async def close(self) -> None:
@@ -157,12 +167,24 @@ class Transport:
         try:
             await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
             url = self._client.configuration.host + path + (f"?{urlencode(query)}" if query else "")
-            send = self._client.rest_client.request
-            answer = await send(method, url, headers=headers, body=body, _request_timeout=timeout)  # type: ignore[no-untyped-call]
+            data = None if body is None else orjson.dumps(body)
+            return await self._pool().request(method, url, headers=headers, data=data, timeout=timeout, **self._options)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _no_answer(error) from error
-        response: aiohttp.ClientResponse = answer.response
-        return response
+
+    def _pool(self) -> aiohttp.ClientSession:
+        """The client's session (its certificates, its limit of connections), made when an event loop runs. The client's own way
+        to it writes JSON at a third of the speed."""
+        rest = self._client.rest_client
+        if rest.pool_manager is None:
+            rest.pool_manager = rest._create_pool_manager()
+        session: aiohttp.ClientSession = rest.pool_manager
+        return session
+
+
+def _behind_a_proxy() -> bool:
+    """Whether the environment names a proxy, by any of the names aiohttp knows."""
+    return bool(urllib.request.getproxies_environment())
 
 
 async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
