@@ -162,9 +162,11 @@ class Observer:
         mine = self.store.trials_of_sweep(key.namespace, key.name)
         trials = tuple(trial for trial in mine if trial.owner_uid == view.uid)
         memory.rows.update(trials)
+        spec = self.spec(view)
+        named = spec.from_.sweep if spec.from_ is not None and plan is None else None
         return SweepFacts(
             sweep=view,
-            spec=self.spec(view),
+            spec=spec,
             status=sweep_status(view),
             plan=plan,
             plan_log=log,
@@ -172,6 +174,7 @@ class Observer:
             trials=trials,
             rows=memory.rows,
             granted=memory.grants,
+            source=None if named is None else self.store.sweep(key.namespace, named),
             last_write=memory.last_write,
         )
 

@@ -32,6 +32,7 @@ class Forecast(Frozen):
         default=None, alias="judgeUsdAtMost", description="Part of usdAtMost: the judge's, by its budget; 0 without a model."
     )
     measured: int = Field(default=0, ge=0, description="Ended trials that the expectation rests on.")
+    basis: int = Field(default=0, ge=0, description="Valid trials when it was made; it is made again as more end.")
     unknown: Annotated[list[Annotated[str, StringConstraints(max_length=200)]], Field(max_length=8)] = Field(
         default=[], description="What is not known, and why."
     )

@@ -240,6 +240,7 @@ class SweepCounts(Frozen):
     verifying: int = Field(default=0, description="Trials in their verify pod.")
     sealed: int = Field(default=0, description="Valid trials.")
     invalid: int = Field(default=0, description="Invalid trials.")
+    withdrawn: int = Field(default=0, description="Trials of withdrawn tasks that never existed.")
     exec: ModeCounts = Field(default=ModeCounts(), description="EXEC.")
     collab: ModeCounts = Field(default=ModeCounts(), description="COLLAB.")
     groups: int = Field(default=0, description="Groups (configuration, task) of the plan.")

@@ -58,6 +58,8 @@ def sweep_job(context: SweepContext, intent: JobIntent) -> Manifest:
 def _plan_job(context: SweepContext, intent: JobIntent) -> Manifest:
     identity = SweepIdentity(namespace=context.namespace, name=context.name, uid=context.uid)
     body = {"sweep": identity.dump(), "spec": context.spec.dump(), "platform": context.platform.dump()}
+    if intent.source is not None:
+        body["source"] = intent.source.dump()
     env = [{"name": "REALCLI_SWEEP", "value": canonical_json(body).decode()}]
     env += key_env(context.spec, user_endpoint(context.spec))
     container = _container(context, intent, "realcli_session", ["plan"], env)

@@ -81,6 +81,8 @@ class SweepFacts:
     rows: Rows | None = None
     """The same trials, if they were kept as rows since the last step."""
     granted: frozenset[str] = frozenset()
+    source: SweepView | None = None
+    """The sweep that `spec.from` names, if it is there."""
     last_write: datetime | None = None
     """When the operator last wrote this sweep's status."""
 

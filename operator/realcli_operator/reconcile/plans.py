@@ -8,6 +8,7 @@ from typing import Literal
 
 from realcli.api.base import Digest
 from realcli.api.plan import Plan as FrozenPlan
+from realcli.api.source import SourceRef
 from realcli.api.sweep import SweepStatus, Withdrawn
 from realcli.api.trial import TrialStatus
 from realcli.scoring.records import GroupInput
@@ -70,6 +71,8 @@ class JobIntent:
     attempt: int = 1
     group: int = 0
     input: GroupInput | None = None
+    source: SourceRef | None = None
+    """Of a plan Job with `spec.from`."""
     n: int = 1
     withdrawn: tuple[Withdrawn, ...] = ()
     """For the report: tasks that are left out."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from realcli_operator.reconcile.confirming import ConfirmAbove
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class Policy:
     """A planning container may run for this long."""
     job_limit: float = 6 * 3600.0
     """A judging or reporting container may run for this long; then its run is lost."""
+    confirm_above: ConfirmAbove = field(default_factory=ConfirmAbove)
+    """A sweep whose forecast is above it waits for `spec.confirm`."""
     status_interval: float = 5.0
     """Between two writes of a sweep's counters."""
 

@@ -5,12 +5,13 @@ The plan Job is the only thing that runs before the plan is stored; what it refu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
 from realcli.api.base import seconds
+from realcli.api.forecasting import forecast
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.sweep import Resolved, SweepStatus
@@ -19,17 +20,22 @@ from realcli_operator.reconcile.admission import Admission, Bounds, admit, missi
 from realcli_operator.reconcile.breaker import Breaker, breaker_of
 from realcli_operator.reconcile.concurrency import asked_caps, shown, throttled_caps
 from realcli_operator.reconcile.conditions import find, is_true, with_condition, without
+from realcli_operator.reconcile.confirming import confirmation
+from realcli_operator.reconcile.ending import NO_SCORES, completion, is_hidden, shown_scores
 from realcli_operator.reconcile.facts import JobFacts, SweepFacts
 from realcli_operator.reconcile.jobs import Done, Gone, Lost, Running, job_state
+from realcli_operator.reconcile.measured import due, measured
 from realcli_operator.reconcile.names import judge_job, plan_job, report_job
+from realcli_operator.reconcile.origin import AGAIN, Waiting, source_ref
 from realcli_operator.reconcile.plans import JobIntent, Note, Removal, SweepPlan, Task, earliest
 from realcli_operator.reconcile.policy import Policy, backoff
-from realcli_operator.reconcile.recent import HELD_BACK, parsed
+from realcli_operator.reconcile.recent import ACTIVE, HELD_BACK, Lane, Row, Scope, parsed
+from realcli_operator.reconcile.renewal import is_renewable, round_of
 from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.spending import spending
+from realcli_operator.reconcile.suspects import controls_of, told, withdrawn_of
 from realcli_operator.reconcile.sweepstatus import (
     STARTING,
-    columns,
     finished,
     newly_unready,
     of_cluster,
@@ -38,7 +44,7 @@ from realcli_operator.reconcile.sweepstatus import (
     said,
     state_of,
 )
-from realcli_operator.reconcile.tally import complete_groups, count, group_input, rows_of
+from realcli_operator.reconcile.tally import complete_groups, count, group_input, rounds_of, rows_of
 
 
 def decide_sweep(facts: SweepFacts, now: datetime, policy: Policy | None = None) -> SweepPlan:
@@ -75,16 +81,34 @@ class _Step:
         self.blocked: tuple[str, str] | None = None  # why a judge or report pod does not start
         self.rows = rows_of(facts.trials) if facts.rows is None else facts.rows
         self.spent = False  # the budget
+        self.unconfirmed = False  # whether a person has to say yes first
         self.cancelled = facts.spec.cancel
         self.suspended = facts.spec.suspend and not self.cancelled
         self.failing = False  # whether something of this step cannot go on without a person
+        self.withdrawn = frozenset(one.task for one in facts.status.withdrawn)
+        self.again = self._renewable()
+
+    def _renewable(self) -> dict[int, Row]:
+        """Trials that `retryInvalid` renews, and that have not seen it."""
+        spec = self.facts.spec
+        if not spec.retry_invalid:
+            return {}
+        return {
+            ordinal: row
+            for ordinal, row in self.rows.invalid.items()
+            if is_renewable(spec, row.phase, row.reason, row.round, withdrawn=row.task in self.withdrawn)
+        }
 
     def decide(self) -> SweepPlan:
         if self.facts.sweep.deleting:
             return SweepPlan()
         known = self.facts.status.conditions
-        if is_true(known, "Complete") or (self.facts.plan is None and is_true(known, "Failed")):
+        if self.facts.plan is None and (is_true(known, "Complete") or is_true(known, "Failed")):
             return finished(self.facts, self.now)
+        if is_true(known, "Complete") and not self._reopened():
+            over = finished(self.facts, self.now)
+            caught_up = self.status.model_copy(update={"round": round_of(self.facts.spec)})
+            return over if over.delete_sweep or caught_up == self.status else replace(over, status=caught_up)
         self._suspended()
         if self.facts.plan is None:
             self._planning()
@@ -94,6 +118,18 @@ class _Step:
             update={"state": state_of(self.status, self.facts.spec), "observed_generation": self.facts.sweep.generation}
         )
         return self._freeze()
+
+    def _reopened(self) -> bool:
+        """Whether a sweep that was complete has something to do: repeats to renew, scores to show or to hide."""
+        if not self.again:
+            return is_hidden(self.status, self.facts.spec)
+        text = f"spec.retryInvalid is {self.facts.spec.retry_invalid}: {len(self.again)} trials that ended Invalid run again"
+        if self.status.report_uri is not None:
+            text += f"; the report until then: {self.status.report_uri}"
+        self.condition("Complete", "False", "Renewed", text)
+        self.status = self.status.model_copy(update={"report_uri": None, "report_digest": None, **NO_SCORES})
+        self.draft.events.append(Note("Normal", "Renewed", text))
+        return True
 
     # -- planning
 
@@ -110,7 +146,7 @@ class _Step:
             return
         if job is None:
             if not self.suspended:
-                self.draft.create_jobs.append(JobIntent(Task.PLAN))
+                self._plan_anew()
             return
         state = job_state(job, Task.PLAN, self.now, self.policy, limit=self.policy.plan_limit)
         if isinstance(state, Running):
@@ -131,6 +167,17 @@ class _Step:
             else:
                 why = f"the pod of Job {name} is gone, and with it the plan"
             self._again(job, Task.PLAN, why, since, bounded="PlanFailed")
+
+    def _plan_anew(self) -> None:
+        """The first run of the plan Job, once there is something to plan from."""
+        try:
+            self.draft.create_jobs.append(self._intent(Task.PLAN, 1, 0))
+        except Waiting as waiting:
+            self._waits(waiting)
+
+    def _waits(self, waiting: Waiting) -> None:
+        self.condition("Ready", "False", waiting.reason, str(waiting))
+        self.draft.delays.append(AGAIN)
 
     def _mounts(self) -> str:
         """What the plan Job's pod needs from the sweep's namespace: of one that is missing the pod's status says nothing."""
@@ -154,7 +201,7 @@ class _Step:
         if not is_true(self.status.conditions, "Planned"):
             self.draft.events.append(Note("Normal", "Planned", f"{plan.size} trials in {plan.groups} groups"))
         self._show_plan(plan)
-        self._counted(plan, self.rows, self.status.counts.groups_judged)
+        self._counted(plan, self.rows, ())
 
     def _show_plan(self, plan: FrozenPlan) -> None:
         text = f"{plan.size} trials in {plan.groups} groups"
@@ -203,33 +250,50 @@ class _Step:
         if left > 0:
             self.draft.delays.append(left)
         elif not self.suspended:
+            try:
+                intent = self._intent(task, tries + 1, group)
+            except Waiting as waiting:  # the source is gone since
+                self._waits(waiting)
+                return
             self.draft.delete_jobs.append(Removal(job.job.name, job.job.uid))
-            self.draft.create_jobs.append(self._intent(task, tries + 1, group))
+            self.draft.create_jobs.append(intent)
 
     def _intent(self, task: Task, attempt: int, group: int) -> JobIntent:
-        given = None
-        if task is Task.JUDGE and self.facts.plan is not None:
-            given = group_input(self.facts.plan, self.rows, group)
-        return JobIntent(task, attempt, group, given)
+        plan = self.facts.plan
+        if task is Task.PLAN or plan is None:
+            asked = self.facts.spec.from_
+            source = None if asked is None else source_ref(asked, self.facts.source, self.facts.sweep.namespace)
+            return JobIntent(task, attempt, group, source=source)
+        rounds = rounds_of(plan, self.rows)
+        if task is Task.REPORT:
+            return JobIntent(task, attempt, n=max(rounds.values(), default=1), withdrawn=tuple(self.status.withdrawn))
+        n = rounds.get(group, 1)
+        return JobIntent(task, attempt, group, group_input(plan, self.rows, group, n), n)
 
     # -- running
 
     def _running(self, plan: FrozenPlan) -> None:
         rows = self.rows
+        self._forecast(plan, rows)
+        self._suspects(plan, rows)
         admission = self._admission(plan, rows)
-        self.draft.wake = tuple(dict.fromkeys((*admission.new, *self._mismatched(rows, admission))))
+        self.draft.wake = tuple(dict.fromkeys((*admission.new, *self._mismatched(rows, admission), *self._to_look(rows))))
         if self.cancelled:
             self.draft.wake = tuple(row.name for row in rows.open.values())
-        elif not self.suspended and not self.spent:
+        elif not (self.suspended or self.spent or self.unconfirmed or plan.judged_only):
             window = self.policy.look_ahead * self.facts.spec.parallelism
-            self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full)
+            gone = {Lane(Scope.TASK, task) for task in self.withdrawn}
+            self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full | gone)
             if self.draft.create_trials:
                 self.draft.delays.append(0.0)
         judged = self._judging(plan, rows)
         self._counted(plan, rows, judged)
-        if judged == plan.groups:
-            self._reporting(plan)
-        elif self.cancelled and not rows.open and judged == len(complete_groups(plan, rows)):
+        if self._everything_is(judged, plan):
+            if judged:
+                self._reporting(plan)
+            else:
+                self._all_withdrawn()
+        elif self.cancelled and not rows.open and len(judged) == len(self._due(plan, rows)):
             if judged:
                 self._reporting(plan)
             else:
@@ -238,6 +302,50 @@ class _Step:
             self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Failed")})
         self._show_plan(plan)
 
+    def _suspects(self, plan: FrozenPlan, rows: Rows) -> None:
+        """Who runs the control of a task, and which tasks are withdrawn."""
+        spec, known = self.facts.spec, self.status
+        holders = {row.trial for row in known.controls if row.end is None}
+        busy = sum(row.phase in ACTIVE and (not row.awaiting or row.name in holders) for row in rows.open.values())
+        free = 0 if self.suspended or self.cancelled else spec.parallelism - busy
+        controls = controls_of(plan, rows, known.controls, self.name, free)
+        withdrawn = withdrawn_of(plan, rows, controls, known.withdrawn)
+        self.status = known.model_copy(update={"controls": controls, "withdrawn": withdrawn, "round": round_of(spec)})
+        for one in withdrawn:
+            if one.task not in self.withdrawn:
+                self.draft.events.append(Note("Warning", "TaskWithdrawn", f"{one.task} is left out for all configurations"))
+        self.withdrawn = frozenset(one.task for one in withdrawn)
+        self.again = self._renewable()
+        text = told(rows, controls, withdrawn)
+        if text:
+            self.condition("TasksSuspect", "True", "VerifierFault", text[:32768])
+
+    def _to_look(self, rows: Rows) -> Iterator[str]:
+        """Trials that a control, a withdrawal or a renewal concerns and that have not seen it."""
+        controls = {row.task: row for row in self.status.controls}
+        for row in rows.open.values():
+            if row.awaiting:
+                control = controls.get(row.task)
+                mine = control is not None and control.trial == row.name and not self.suspended
+                if control is not None and (control.end is not None or (mine and not row.runs_control)):
+                    yield row.name
+            elif row.phase is Phase.PENDING and row.task in self.withdrawn:
+                yield row.name
+        yield from (row.name for row in self.again.values())
+
+    def _everything_is(self, judged: Collection[int], plan: FrozenPlan) -> bool:
+        """Whether all groups are judged that are to be, and nothing of a withdrawn task still runs."""
+        left = plan.groups - len(self.withdrawn) * len(plan.configurations)
+        running = bool(self.withdrawn) and any(row.task in self.withdrawn for row in self.rows.open.values())
+        return len(judged) == left and not running and not self.again
+
+    def _all_withdrawn(self) -> None:
+        """Nothing is left to judge."""
+        text = "every task is withdrawn: their own tests fail with the reference solutions; there is no report"
+        self.condition("Complete", "True", "Incomplete", text)
+        self.draft.grants = frozenset()
+        self.draft.events.append(Note("Warning", "Complete", text))
+
     def _admission(self, plan: FrozenPlan, rows: Rows) -> Admission:
         """Who may start, and why not more."""
         spec = self.facts.spec
@@ -245,8 +353,10 @@ class _Step:
         breaker = breaker_of(plan, rows.open.values(), ends, self.now, self.policy, +rows.sealed)
         throttled = throttled_caps(plan, rows, rows.throttle_ends(self.policy.throttle_window), spec, self.policy)
         self.spent = self._spending(rows)
-        held = self.suspended or self.cancelled or self.spent
-        bounds = Bounds(spec.parallelism, {**asked_caps(plan, spec), **throttled}, breaker, held=held)
+        held = self.suspended or self.cancelled or self.spent or self.unconfirmed
+        holders = frozenset(row.trial for row in self.status.controls if row.end is None)
+        caps = {**asked_caps(plan, spec), **throttled}
+        bounds = Bounds(spec.parallelism, caps, breaker, held=held, holders=holders, withdrawn=self.withdrawn)
         admission = admit(plan, rows, self.facts.granted, bounds, self.now, self.policy)
         self.draft.grants, self.draft.broken, self.draft.avoid = admission.grants, admission.broken, breaker.nodes
         self.draft.delays += [admission.next_due, breaker.again]
@@ -257,6 +367,8 @@ class _Step:
 
     def _spending(self, rows: Rows) -> bool:
         """Whether the budget is spent; the status says what is."""
+        if self.facts.spec.from_ is not None:  # what its trials cost was counted where they ran
+            return False
         found = spending(rows.spent, self.facts.spec)
         self.status = self.status.model_copy(
             update={
@@ -300,12 +412,40 @@ class _Step:
             self.draft.events.append(Note("Normal", "BreakerClosed", "attempts go well again; everything may start"))
             self.condition("Degraded", "False", "Recovered", "")
 
-    def _judging(self, plan: FrozenPlan, rows: Rows) -> int:
-        """Start and read judge Jobs; returns the number of groups judged."""
-        judged = running = 0
+    def _forecast(self, plan: FrozenPlan, rows: Rows) -> None:
+        """What it takes, as far as that is known; where that is much, a person has to say yes."""
+        ended = sum(rows.phases[(mode, Phase.SEALED)] for mode in plan.modes)
+        known = self.status.forecast
+        if known is None or (not plan.judged_only and due(known.basis, ended, plan.size)):
+            known = forecast(plan, self.facts.spec, measured(rows), ended)
+            self.status = self.status.model_copy(update={"forecast": known})
+        begun = bool(rows) or any(name != plan_job(self.name) for name in self.facts.jobs)
+        place = self.facts.sweep.namespace, self.name
+        asked = confirmation(known, self.policy.confirm_above, self.facts.spec, plan.content_digest(), *place, begun=begun)
+        if asked is None:
+            return
+        self.unconfirmed = not asked.given
+        before = find(self.status.conditions, "Confirmed")
+        if self.unconfirmed and (before is None or before.status != "False"):
+            self.draft.events.append(Note("Warning", "ConfirmationNeeded", asked.message[:1000]))
+        self.condition("Confirmed", "False" if self.unconfirmed else "True", asked.reason, asked.message)
+
+    def _due(self, plan: FrozenPlan, rows: Rows) -> list[int]:
+        """Groups that are judged or to be judged. Of those that another sweep ran, nothing new is begun while nobody has said
+        yes or after a cancel."""
+        groups = complete_groups(plan, rows, self.withdrawn, self.again)
+        if not (plan.judged_only and (self.cancelled or self.unconfirmed)):
+            return groups
+        return [group for group in groups if judge_job(self.name, group) in self.facts.jobs]
+
+    def _judging(self, plan: FrozenPlan, rows: Rows) -> list[int]:
+        """Start and read judge Jobs; returns the groups judged."""
+        judged: list[int] = []
+        running = 0
         new: list[int] = []
-        for group in complete_groups(plan, rows):
-            job = self.facts.jobs.get(judge_job(self.name, group))
+        rounds = rounds_of(plan, rows)
+        for group in self._due(plan, rows):
+            job = self.facts.jobs.get(judge_job(self.name, group, rounds.get(group, 1)))
             if job is None:
                 new.append(group)
                 continue
@@ -315,7 +455,7 @@ class _Step:
                 self.draft.delays.append(state.again)
                 self.blocked = state.blocked or self.blocked
             elif isinstance(state, Gone) or (isinstance(state, Done) and state.message.result is Result.JUDGED):
-                judged += 1  # a kept Job without a pod was read before: a refused one would have been replaced
+                judged.append(group)  # a kept Job without a pod was read before: a refused one would have been replaced
             else:
                 running += 1
                 self._unresolved(job, Task.JUDGE, state, group, bounded="JudgeFailed")
@@ -335,10 +475,11 @@ class _Step:
             self._failed(bounded, f"Job {job.job.name}: {reason}: {text}")
 
     def _reporting(self, plan: FrozenPlan) -> None:
-        job = self.facts.jobs.get(report_job(self.name))
+        intent = self._intent(Task.REPORT, 1, 0)
+        job = self.facts.jobs.get(report_job(self.name, intent.n))
         if job is None:
             if not self.suspended:
-                self.draft.create_jobs.append(JobIntent(Task.REPORT))
+                self.draft.create_jobs.append(intent)
             return
         state = job_state(job, Task.REPORT, self.now, self.policy, limit=self.policy.job_limit)
         if isinstance(state, Running):
@@ -360,27 +501,17 @@ class _Step:
         self.draft.events.append(Note("Normal", "Cancelled", text))
 
     def _complete(self, plan: FrozenPlan, message: Termination) -> None:
-        invalid = self.status.counts.invalid
-        partial = self.status.counts.groups_judged < plan.groups
-        reason = "Incomplete" if invalid or partial or message.reason == "Incomplete" else "Scored"
-        text = f"{plan.size} trials scored"
-        if reason == "Incomplete":  # without an Invalid trial: the report did not find every group in storage
-            lost = f"{invalid} of {plan.size} trials ended Invalid" if invalid else "not every trial is in the report"
-            text = f"{lost} ({message.message}); missing is not 0" if message.message else f"{lost}; missing is not 0"
-        if self.cancelled and reason == "Incomplete":
-            judged = f"{self.status.counts.groups_judged} of {plan.groups} groups were complete and are in the report"
-            reason, text = "Cancelled", f"spec.cancel is true; {judged}; missing is not 0"
+        counts, spec = self.status.counts, self.facts.spec
+        partial = message.reason == "Incomplete"
+        reason, text = completion(plan, spec, counts, message.message, report_is_partial=partial)
+        before = find(self.facts.status.conditions, "Complete")
         self.condition("Complete", "True", reason, text)
         self.status = self.status.model_copy(
-            update={
-                "report_uri": message.uri,
-                "report_digest": message.seal,
-                "scores": message.scores[:50],
-                **columns(message.scores),
-            }
+            update={"report_uri": message.uri, "report_digest": message.seal, **shown_scores(reason, spec, message.scores)}
         )
         self.draft.grants = frozenset()
-        self.draft.events.append(Note("Normal", "Complete", f"{text}; report: {message.uri}"))
+        if before is None or before.status != "True":
+            self.draft.events.append(Note("Normal", "Complete", f"{text}; report: {message.uri}"))
 
     # -- status
 
@@ -402,8 +533,8 @@ class _Step:
         elif find(self.status.conditions, "Suspended") is not None:
             self.condition("Suspended", "False", "Resumed", "")
 
-    def _counted(self, plan: FrozenPlan, rows: Rows, judged: int) -> None:
-        counts = count(plan, rows, judged)
+    def _counted(self, plan: FrozenPlan, rows: Rows, judged: Collection[int]) -> None:
+        counts = count(plan, rows, judged, self.withdrawn)
         text = f"{counts.sealed + counts.invalid}/{counts.total}"
         self.status = self.status.model_copy(update={"counts": counts, "trials": text})
 

@@ -25,7 +25,9 @@ def state_of(status: SweepStatus, spec: SweepSpec) -> State:
         return "Complete" if complete.reason == "Scored" else "Incomplete"
     if is_true(conditions, "Failed"):
         return "Failed"
-    if (spec.suspend and not spec.cancel) or is_true(conditions, "BudgetExhausted"):
+    asked = find(conditions, "Confirmed")
+    unconfirmed = asked is not None and asked.status == "False" and not spec.cancel
+    if (spec.suspend and not spec.cancel) or unconfirmed or is_true(conditions, "BudgetExhausted"):
         return "Suspended"
     if is_true(conditions, "Degraded"):
         return "Degraded"
@@ -77,7 +79,7 @@ def blocked(facts: SweepFacts, status: SweepStatus, reason: str, message: str, n
 
 def only_counts(new: SweepStatus, old: SweepStatus) -> bool:
     """Whether nothing but counters changed: they may wait."""
-    counters = ("counts", "trials", "resolved", "cost", "cost_usd", "tokens", "uncounted_attempts")
+    counters = ("counts", "forecast", "trials", "resolved", "cost", "cost_usd", "tokens", "uncounted_attempts")
     return new.model_copy(update={name: getattr(old, name) for name in counters}) == old
 
 
