@@ -318,6 +318,15 @@ def all_started(pod: PodView) -> bool:
     return len(pod.containers) > 1 and all(has_started(container) for container in pod.containers)
 
 
+def failed_while_running(pod: PodView) -> datetime | None:
+    """Since when the kubelet calls a pod Failed whose session, by its status, still runs; None: it does not, or nothing says."""
+    session = pod.container(SESSION)
+    if not pod.finished or session is None or session.state is not ContainerState.RUNNING:
+        return None
+    condition = pod.condition("ContainersReady")
+    return condition.last_transition_time if condition is not None and condition.status == "False" else None
+
+
 def scheduled_at(pod: PodView) -> datetime | None:
     """When a node was chosen."""
     condition = pod.condition("PodScheduled")

@@ -351,7 +351,7 @@ _TAKEN: Final = (
     Row(
         "deleted",
         "the pod was deleted, by nobody who says why (kubectl delete)",
-        lambda f: f.deleting,
+        lambda f: _known(f) and f.deleting,
         "PodLost",
         Cause.PERSON,
     ),

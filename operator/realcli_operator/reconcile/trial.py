@@ -26,6 +26,7 @@ from realcli_operator.reconcile.endfacts import (
     describe,
     facts_of,
     facts_of_absent,
+    failed_while_running,
     scheduled_at,
     session_message,
     taken_of,
@@ -140,7 +141,7 @@ class _Step:
             gone = facts_of_absent(name, Work.WORK, noted=status.work_end, queued=queued, text=status.message or "")
             return self._work_over(status, end_of(gone), None)
         seen = storage_seen(status, pod, self.facts.sweep.limits, self.now, self.generation, self.policy)
-        if pod.finished:
+        if self._is_over(pod):
             return self._work_done(placed(seen.status, pod), pod)
         plan = self._unfinished(seen.status, pod)
         return replace(plan, requeue_after=earliest(plan.requeue_after, seen.again), events=(*plan.events, *seen.events))
@@ -199,7 +200,7 @@ class _Step:
             return self._verify_failed(status, "PodLost", f"verify pod {name} is gone and left no message")
         message = parse_termination(session_message(pod))
         if message is None or message.phase != "Verify":
-            if not pod.finished:
+            if not self._is_over(pod):
                 return self._unfinished(status, pod)
             return self._verify_over(status, end_of(facts_of(pod, Work.VERIFY)))
         # It has spoken: what still runs in the pod does not matter.
@@ -263,6 +264,8 @@ class _Step:
     # -- a pod that has not finished
 
     def _unfinished(self, status: TrialStatus, pod: PodView) -> TrialPlan:
+        if pod.finished:
+            return TrialPlan(status=self._changed(status), requeue_after=max(1.0, self._until_settled(pod)))
         working = status.verify_attempt == 0
         if working and (taken_of(pod) is not Taken.NO or pod.deleting) and status.work_end is None:
             # The pod may vanish before its end is seen: remember why.
@@ -400,6 +403,16 @@ class _Step:
             elif doomed:
                 result.append(Removal(pod.name, pod.uid))
         return tuple(result)
+
+    def _is_over(self, pod: PodView) -> bool:
+        """Whether it is terminal, and what its session left can be read: a kubelet that evicts says Failed while the containers
+        still run, and their ends a moment later."""
+        return pod.finished and self._until_settled(pod) <= 0
+
+    def _until_settled(self, pod: PodView) -> float:
+        """Seconds for which the ends of a terminal pod's containers may still come."""
+        since = failed_while_running(pod)
+        return 0.0 if since is None else self.policy.session_exit_grace - (self.now - since).total_seconds()
 
     def _changed(self, status: TrialStatus) -> TrialStatus | None:
         return status if status != self.facts.status else None

@@ -138,6 +138,28 @@ class TestWorkEnds:
         assert status is not None
         assert (status.phase, status.reason) == (phase, reason)
 
+    def test_the_ends_of_an_evicted_pods_containers_are_waited_for(self, a: Any) -> None:
+        """As seen on a real kubelet: Failed first, and what the session said to its end a moment later."""
+
+        def evicted(ago: float, session: Any, **condition: Any) -> Any:
+            ready = a.condition("ContainersReady", **({"status": "False", "reason": "PodFailed", "ago": ago} | condition))
+            return a.pod(
+                phase="Failed", reason="Evicted", message=self.NODE, conditions=(ready,),
+                containers=(a.container("agent"), session),
+            )  # fmt: skip
+
+        running = a.container("session")
+        assert decide(a, a.facts(a.status(), evicted(10, running))) == TrialPlan(requeue_after=50.0)
+        sealed = evicted(10, a.container("session", "terminated", message=a.work_sealed("Deadline")))
+        status = decide(a, a.facts(a.status(), sealed)).status
+        assert status is not None
+        assert (status.phase, status.work_end, status.work_seal_digest) == (Phase.VERIFYING, "Deadline", a.seal)
+        silent = decide(a, a.facts(a.status(), evicted(61, running)))
+        assert silent.create == PodIntent(1, 1, None), "a node that died meanwhile says nothing more"
+        assert decide(a, a.facts(a.status(), evicted(10, running, status="True"))).create is not None, "nothing says since when"
+        verify = a.replace(evicted(10, running), name="first-00000-a1-v1")
+        assert decide(a, a.facts(a.status(Phase.VERIFYING), verify)) == TrialPlan(requeue_after=50.0)
+
     def test_a_session_whose_storage_was_away_may_have_stored_its_seal(self, a: Any) -> None:
         """Also what a pod meets whose name was used before: created, not yet in a status, and gone."""
         looks = decide(a, a.facts(a.status(), a.ended(said=a.work_invalid("StorageUnavailable", "run.json holds other bytes"))))
