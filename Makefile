@@ -46,8 +46,16 @@ test: ## Everything a change must pass, from nothing; prints the time of each pa
 test-full: ## All of it, the long tests too
 	@hack/test.sh --full
 
+chaos: venv ## Every fault at length, drawn by a seed (CHAOS="--seed 7 --minutes 5 --without-kind"); writes docs/chaos.md
+	@hack/cluster/build-binaries apiserver weed
+	@. hack/lib.sh && REALCLI_BIN=$$BIN $(PY) hack/chaos/run.py $(CHAOS) --write docs/chaos.md
+
 bench: venv ## Measure gateway, ledger and command record; writes docs/benchmarks.md
 	@$(PY) bench/run.py
+
+bench-operator: venv ## The operator at 19,998 trials on real servers and kwok nodes, beside plain Jobs (about an hour)
+	@hack/cluster/build-binaries apiserver kube-scheduler kwok
+	@$(PY) -m bench.operator $(OPTIONS)
 
 mutation: venv ## Small errors in the operators of hard checks, each noticed by a test; writes docs/mutation.md
 	@$(PY) hack/mutation.py --write docs/mutation.md

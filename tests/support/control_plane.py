@@ -17,6 +17,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,16 @@ from realcli_operator.kube.transport import ClientSettings, Transport
 ROOT = Path(__file__).resolve().parents[2]
 READY_TIMEOUT = 120.0
 NAMESPACES = ("one", "two")
+AUDIT_POLICY = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  verbs: [create]
+  resources: [{group: "", resources: [pods]}, {group: batch, resources: [jobs]}, {group: realcli.dev, resources: [trials]}]
+- level: None
+"""
 
 
 def binary(name: str) -> Path:
@@ -95,6 +106,8 @@ class ControlPlane:
         etcd_url, peer_url = f"http://127.0.0.1:{etcd_client}", f"http://127.0.0.1:{etcd_peer}"
         key = self.folder / "sa.key"
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
+        policy = self.folder / "audit.yaml"
+        policy.write_text(AUDIT_POLICY)
         tokens = self.folder / "tokens.csv"
         tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
         self.etcd = Process(
@@ -114,6 +127,7 @@ class ControlPlane:
                 "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
                 f"--service-account-signing-key-file={key}", "--disable-admission-plugins=ServiceAccount",
                 "--allow-privileged=true", "--v=1",
+                f"--audit-policy-file={policy}", f"--audit-log-path={self.folder}/audit.log",
             ],
             self.folder / "kube-apiserver.log",
         )  # fmt: skip
@@ -152,6 +166,16 @@ class ControlPlane:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"not ready after {READY_TIMEOUT} s:\n{self.api.log.read_text()[-4000:]}")
             time.sleep(0.1)
+
+    def created(self, namespace: str, resource: str = "pods") -> Counter[str]:
+        """How often an object of that name was created in the namespace, by the API server's own audit log."""
+        found: Counter[str] = Counter()
+        for line in (self.folder / "audit.log").read_text().splitlines():
+            event = json.loads(line)
+            about = event["objectRef"]
+            if (about.get("namespace"), about["resource"]) == (namespace, resource) and event["responseStatus"]["code"] == 201:
+                found[about.get("name", "")] += 1
+        return found
 
     def ready(self) -> bool:
         # Anonymous requests are off under AlwaysAllow: /readyz needs the token.

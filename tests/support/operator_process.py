@@ -15,12 +15,15 @@ Json = dict[str, Any]
 
 @dataclass
 class Operator:
-    """`python -m realcli_operator` as a process that watches some namespaces."""
+    """`python -m realcli_operator` as a process that watches some namespaces; ``folder`` is where that module is imported from,
+    as another release has its own."""
 
     kubeconfig: Path
     log: Path
     namespaces: tuple[str, ...]
     process: subprocess.Popen[bytes] | None = None
+    python: Path = Path(sys.executable)
+    folder: Path = Path(__file__).resolve().parents[2]
 
     def start(self, fault: str = "") -> None:
         environment = os.environ | {
@@ -36,7 +39,14 @@ class Operator:
             "REALCLI_FAULT_POINT": fault,
         }
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen([sys.executable, "-m", "realcli_operator"], env=environment, stdout=log, stderr=log)
+            command = [str(self.python), "-m", "realcli_operator"]
+            self.process = subprocess.Popen(command, env=environment, cwd=self.folder, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """As by `kill -9`, whatever it was doing."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
     @property
     def ended(self) -> bool:

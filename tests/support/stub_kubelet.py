@@ -76,10 +76,11 @@ class Seen:
 
 @dataclass(frozen=True)
 class Act:
-    """What the kubelet does with a pod now: end it with a message, let it wait for a reason, or (neither) let it run."""
+    """What happens to a pod now: it ends with a message, waits for a reason, gets no node, or (none of these) runs."""
 
     message: str | None = None
     waiting: tuple[str, str] | None = None
+    unscheduled: bool = False
 
 
 Script = Callable[[Seen], Act | None]
@@ -240,17 +241,19 @@ class StubKubelet:
             return
         if phase in {"Succeeded", "Failed"} or metadata["uid"] in self._ended:
             return
+        labels = metadata["labels"]
+        trial, attempt = labels.get(LABEL_TRIAL, ""), labels.get(LABEL_ATTEMPT, "1")
+        place = (namespace, trial, attempt)
+        seen = Seen(labels[LABEL_ROLE], trial, attempt, metadata["name"], pod, self.bucket.get(place))
+        act = self.scripts.get(labels[LABEL_SWEEP], happy)(seen)
+        if act is not None and act.unscheduled:
+            return
         if not pod["spec"].get("nodeName"):
             living = [node for node in self.nodes if node not in self.dead]
             node = living[next(self._turn) % len(living)]
             target = {"apiVersion": "v1", "kind": "Node", "name": node}
             await self.admin.send("POST", f"{path}/binding", {"metadata": {"name": metadata["name"]}, "target": target})
             pod["spec"]["nodeName"] = node
-        labels = metadata["labels"]
-        trial, attempt = labels.get(LABEL_TRIAL, ""), labels.get(LABEL_ATTEMPT, "1")
-        place = (namespace, trial, attempt)
-        seen = Seen(labels[LABEL_ROLE], trial, attempt, metadata["name"], pod, self.bucket.get(place))
-        act = self.scripts.get(labels[LABEL_SWEEP], happy)(seen)
         if act is not None and act.waiting is not None:
             reason, message = act.waiting
             if not any(c.get("state", {}).get("waiting") for c in pod["status"].get("containerStatuses", ())):

@@ -1,0 +1,179 @@
+"""Faults of a real cluster, with real sessions, verifiers, judges and storage."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+
+from tests.support.kind_cluster import LIMIT, shell
+from tests.support.kind_runs import IMAGE, PROVIDER, STORAGE, Runs, endpoint, write_suite
+
+pytestmark = pytest.mark.kind
+PHASES = ("plan", "work", "verify", "judge", "report")
+OUTAGE = 25.0
+OWN_KEY = "chaos-key"
+SECONDS_WORK = "sleep 20; echo done > /app/out.txt"
+
+
+def audited(runs: Runs, name: str, *, attempts: int = 1) -> dict[str, Any]:
+    """The sweep, once its end has been held against storage: every anchor is that of a ledger that verifies, and of each trial
+    storage has the attempts that the status counts, and no more than ``attempts``."""
+    sweep = runs.kube.sweep_ended(name)
+    assert sweep["status"]["state"] == "Complete", runs.kube.state()
+    folder = runs.below(sweep)
+    for trial in runs.kube.list("trials", f"realcli.dev/sweep={name}"):
+        status = trial["status"]
+        assert (status["phase"], status["reason"], status["reward"]) == ("Sealed", "Completed", "1"), status
+        runs.events(trial)
+        ordinal = f"trials/{trial['spec']['ordinal']:05d}/"
+        stored = {int(m[1]) for key in folder.names() if (m := re.match(rf"{ordinal}attempt-(\d+)/", key))}
+        assert stored <= set(range(1, status["attempt"] + 1)), stored
+        assert status["attempt"] <= attempts, status
+        sealed = [k for k in stored if f"{ordinal}attempt-{k}/work-seal.json" in folder.names()]
+        assert status["attempt"] in sealed, "the attempt that counts is the one that was sealed"
+    left = [pod["metadata"]["name"] for pod in runs.kube.list("pods", f"realcli.dev/sweep={name},realcli.dev/trial")]
+    assert left == [], left
+    return sweep
+
+
+def begin(runs: Runs, name: str, command: str = SECONDS_WORK, *, storage: str = STORAGE, secret: str = "provider") -> None:
+    """A sweep of one trial in which Claude Code runs the command; ``secret``: with the provider's key."""
+    test = "echo 1 > /logs/verifier/reward.txt"
+    suite = write_suite(runs.folder / name, name, [command], IMAGE, ["/app/out.txt"], test, cpus="0.25")
+    model = {"name": "sonnet", "model": "claude-sonnet-4-5", "endpoints": {"anthropic": endpoint(PROVIDER, secret)}}
+    agents = [{"name": "claude-code", "version": "2.1.140"}]
+    retry = {"infrastructure": 2, "backoff": "1s"}
+    spec = {"agents": agents, "models": [model], "modes": ["EXEC"], "retry": retry, "storage": runs.storage(storage)}
+    runs.start_suite(name, suite, **spec)
+
+
+def reached(runs: Runs, name: str, phase: str) -> None:
+    """Wait until the sweep is in that phase; a phase that was too quick to be seen counts as reached."""
+    kube = runs.kube
+
+    def look() -> bool:
+        sweep = kube.get("sweep", name).get("status", {})
+        if sweep.get("state") in ("Complete", "Failed", "Incomplete"):
+            return True
+        trials = [trial.get("status", {}).get("phase") for trial in kube.list("trials", f"realcli.dev/sweep={name}")]
+        counts = sweep.get("counts", {})
+        match phase:
+            case "plan":
+                return bool(kube.list("pods", f"realcli.dev/sweep={name},realcli.dev/role=plan"))
+            case "work":
+                return "Working" in trials
+            case "verify":
+                return "Verifying" in trials or "Sealed" in trials
+            case "judge":
+                return bool(trials) and set(trials) == {"Sealed"}
+        return counts.get("groupsJudged", 0) > 0
+
+    kube.until(f"phase {phase} of {name}", LIMIT, look)
+
+
+@pytest.mark.parametrize("how", ["gone", "broken"])
+@pytest.mark.parametrize("phase", PHASES)
+def test_storage(cluster: Any, door: Any, phase: str, how: str, tell: Any) -> None:
+    """S3 not there, or answering 500, for half a minute in each phase of a sweep."""
+    runs, name = cluster.runs, f"storage-{phase}-{how}"
+    try:
+        if phase == "plan":
+            getattr(door, how)()
+        begin(runs, name, storage=door.address)
+        reached(runs, name, phase)
+        if phase != "plan":
+            getattr(door, how)()
+        time.sleep(OUTAGE)  # the fault itself
+    finally:
+        door.open()
+    audited(runs, name)
+    tell(seconds_away=OUTAGE)
+
+
+def test_killed_after_every_write(cluster: Any, instead: Any, tell: Any) -> None:
+    """The operator dies after each of its writes, until a real sweep is through."""
+    runs, name = cluster.runs, "every-write"
+    begin(runs, name)
+
+    def over() -> bool:
+        status = runs.kube.get("sweep", name).get("status", {})
+        left = runs.kube.list("pods", f"realcli.dev/sweep={name},realcli.dev/trial")
+        return status.get("state") in ("Complete", "Failed", "Incomplete") and not left
+
+    kills = 0
+    while not instead.live(over, write=1):
+        kills += 1
+        assert kills < 60, runs.kube.state()
+    audited(runs, name)
+    assert kills >= 10
+    tell(kills=kills)
+
+
+def own_secret(runs: Runs, key: str | None = None) -> None:
+    """The provider's key (or another one) under a name that only these tests use."""
+    value = key if key is not None else runs.kube.secret("provider", "api-key")
+    runs.kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": OWN_KEY}, "stringData": {"api-key": value}})
+
+
+def planned(runs: Runs, name: str) -> None:
+    runs.kube.until(f"the plan of {name}", LIMIT, lambda: runs.kube.get("sweep", name).get("status", {}).get("planDigest"))
+
+
+def test_secret_missing(cluster: Any, tell: Any) -> None:
+    """The key's Secret is deleted once the sweep is planned, and is back after a while."""
+    runs, name = cluster.runs, "secret-missing"
+    own_secret(runs)
+    begin(runs, name, secret=OWN_KEY)
+    planned(runs, name)
+    runs.kube.run("delete", "secret", OWN_KEY)
+    time.sleep(OUTAGE)  # the fault itself
+    own_secret(runs)
+    audited(runs, name)
+    tell(seconds_missing=OUTAGE)
+
+
+def test_key_revoked(cluster: Any, tell: Any) -> None:
+    """The key in the Secret is one that the provider refuses, from the plan on; then it is the right one again."""
+    runs, name = cluster.runs, "key-revoked"
+    own_secret(runs)
+    begin(runs, name, secret=OWN_KEY)
+    planned(runs, name)
+    own_secret(runs, "revoked")
+    time.sleep(OUTAGE)  # the fault itself
+    own_secret(runs)
+    sweep = runs.kube.sweep_ended(name)
+    (trial,) = runs.kube.list("trials", f"realcli.dev/sweep={name}")
+    status = trial["status"]
+    assert (status["phase"], status["reason"]) in {
+        ("Sealed", "Completed"),
+        ("Invalid", "ProviderUnavailable"),
+        ("Invalid", "ConfigurationError"),
+    }, status
+    assert ("reward" in status) == (status["phase"] == "Sealed")
+    tell(state=sweep["status"]["state"], reason=status["reason"], attempt=status["attempt"])
+
+
+def test_node_restarted(cluster: Any, tell: Any) -> None:
+    """`docker restart` of the node while an agent works: what ran is lost with a reason, and runs again."""
+    runs, name = cluster.runs, "node-restarted"
+    begin(runs, name, "sleep 40; echo done > /app/out.txt")
+    runs.kube.until("the agent to work", LIMIT, lambda: running(runs, f"{name}-00000-a1"))
+    shell("docker restart realcli-control-plane >/dev/null")
+    runs.kube.until("the API server", 300, lambda: "node/" in runs.kube.run("get", "nodes", "-o", "name", check=False))
+    sweep = runs.kube.sweep_ended(name)
+    (trial,) = runs.kube.list("trials", f"realcli.dev/sweep={name}")
+    status = trial["status"]
+    assert sweep["status"]["state"] == "Complete", status
+    assert (status["phase"], status["reason"], status["reward"]) == ("Sealed", "Completed", "1"), status
+    assert status["attempt"] == 1 + status["invalidAttempts"]
+    runs.events(trial)
+    tell(attempt=status["attempt"], last_invalid=status.get("lastInvalidReason", "none"))
+
+
+def running(runs: Runs, pod: str) -> bool:
+    found = [p for p in runs.kube.list("pods", "realcli.dev/role=work") if p["metadata"]["name"] == pod]
+    statuses = [item for pod_found in found for item in pod_found["status"].get("containerStatuses", ())]
+    return any("running" in item["state"] for item in statuses if item["name"] == "agent")
