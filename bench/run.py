@@ -1,4 +1,5 @@
-"""`make bench`: every benchmark of this folder, as one table in docs/benchmarks.md and one JSON in out/bench.json.
+"""`make bench`: every benchmark of this folder, as one table in docs/benchmarks.md and one JSON in out/bench.json. The section about
+the operator is `make bench-operator`'s and is kept.
 
 `python bench/run.py [NAME ...] [--keep]`. A benchmark is a file here that prints a JSON list of rows {name, unit, ours, baseline,
 ratio} when called with `--json`; ours and baseline are taken in turn in the same run. `--keep`: print, and write no file.
@@ -17,6 +18,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.operator.page import results, section  # noqa: E402
+
 PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
 
@@ -83,7 +88,7 @@ def main() -> None:
         return
     (ROOT / "out").mkdir(exist_ok=True)
     (ROOT / "out" / "bench.json").write_text(json.dumps({"machine": where, "rows": found}, indent=1) + "\n")
-    PAGE.write_text(text)
+    PAGE.write_text(text + section(results()))
 
 
 if __name__ == "__main__":

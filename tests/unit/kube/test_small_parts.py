@@ -62,6 +62,9 @@ def _view(kind: Kind, **labels: str) -> Any:
         (Kind.POD, {"sweep": "s"}, [(sweep_key("one", "s"), 0)]),
         (Kind.POD, {}, []),
         (Kind.JOB, {"sweep": "s"}, [(sweep_key("one", "s"), 0)]),
+        (Kind.JOB, {"sweep": "s", "role": "plan"}, [(sweep_key("one", "s"), 0)]),
+        (Kind.JOB, {"sweep": "s", "role": "judge"}, [(sweep_key("one", "s"), SWEEP_DEBOUNCE)]),
+        (Kind.POD, {"sweep": "s", "role": "judge"}, [(sweep_key("one", "s"), SWEEP_DEBOUNCE)]),
     ],
 )
 def test_routes(kind: Kind, labels: dict[str, str], expected: list[Any]) -> None:

@@ -1,0 +1,299 @@
+"""One measurement: a fresh cluster, a sweep or the same pods as plain Jobs, all that is known of it afterwards as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.operator.audit import of_folder, requests
+from bench.operator.ends import JOB_ROLE, Size, sweep_of
+from bench.operator.servers import BURST, GC_SYNCS, JOB_SYNCS, NAMESPACE, NODES, QPS, ROOT, Server, Servers
+from bench.operator.usage import cpu, machine_cpu, most_memory
+
+SWEEP = "bench"
+RUNS = {"plan": 1.0, "work": 4.0, "verify": 2.0, "judge": 1.0, "report": 1.0}
+WORKERS, JUDGES, WRITES = 64, 32, 1000.0
+LOOK = 1.0
+TRIALS = f"/apis/realcli.dev/v1alpha1/namespaces/{NAMESPACE}/trials"
+SWEEPS = f"/apis/realcli.dev/v1alpha1/namespaces/{NAMESPACE}/benchmarksweeps"
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """``kill``: share of the trials after which the operator is killed, once. ``latency``: the stand-in watches the Trials."""
+
+    size: Size
+    parallelism: int = 1000
+    kill: float | None = None
+    latency: bool = False
+    runs: Json | None = None
+    patience: float = 7200.0
+
+
+class Bench:
+    """The cluster, the stand-in and what is under test."""
+
+    def __init__(self, folder: Path, options: Options) -> None:
+        self.folder = folder
+        self.options = options
+        self.servers = Servers(folder)
+        self.stand_in = Server("stand-in", [
+            sys.executable, "-m", "bench.operator.standin", f"--kubeconfig={self.servers.kubeconfig('stand-in')}",
+            f"--folder={folder}", f"--port={self.servers.kubelet_port}", f"--configurations={options.size.configurations}",
+            f"--tasks={options.size.tasks}", f"--runs={json.dumps(options.runs or RUNS)}",
+            *(["--trials"] if options.latency else []),
+        ], folder / "stand-in.log", _paths())  # fmt: skip
+        environment = _paths() | {
+            "REALCLI_KUBECONFIG": str(self.servers.kubeconfig("operator")), "REALCLI_WATCH_NAMESPACES": "",
+            "REALCLI_IMAGE_SESSION": "example/session:1", "REALCLI_IMAGE_JUDGE": "example/judge:1",
+            "REALCLI_IMAGE_TOOLKIT": "example/toolkit:1",
+            "REALCLI_AGENT_IMAGES": '{"claude-code": {"2.1.140": "example/agent:1"}}',
+            "REALCLI_LIVENESS": "", "REALCLI_METRICS_PORT": "0", "REALCLI_LOG_LEVEL": "WARNING",
+            "REALCLI_WRITES_PER_SECOND": str(WRITES), "REALCLI_WORKERS": str(WORKERS), "REALCLI_JUDGES": str(JUDGES),
+        }  # fmt: skip
+        self.operator = Server("operator", [sys.executable, "-m", "realcli_operator"], folder / "operator.log", environment)
+        self.journal = folder / "journal.jsonl"
+        self.journal.touch()
+
+    def processes(self) -> Iterator[Server]:
+        """Those that run now."""
+        for server in (*self.servers.all, self.stand_in, self.operator):
+            if server.popen is not None:
+                yield server
+
+    def check(self) -> None:
+        """RuntimeError if one has ended."""
+        for server in self.processes():
+            server.check()
+
+
+@contextmanager
+def bench(options: Options, keep: Path | None) -> Iterator[Bench]:
+    """A running cluster with its stand-in."""
+    with tempfile.TemporaryDirectory(prefix="bench-operator-", ignore_cleanup_errors=True) as name:
+        made = Bench(Path(keep or name), options)
+        try:
+            made.servers.start()
+            made.stand_in.start()
+            yield made
+        finally:
+            for server in (made.operator, made.stand_in):
+                server.end(signal.SIGKILL)
+            made.servers.stop()
+
+
+class Meter:
+    """CPU of every process between `begin` and `end`. A process that is started again counts under its name."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._before = {server.pid: cpu(server.pid) for server in bench.processes()}
+        self._seconds: dict[str, float] = {}
+        self._begun = time.time()
+        self._machine = machine_cpu()
+
+    def gone(self, server: Server) -> None:
+        """Call before a process is killed: what it has used is not forgotten."""
+        used = cpu(server.pid) - self._before.get(server.pid, 0.0)
+        self._seconds[server.name] = self._seconds.get(server.name, 0.0) + used
+
+    def end(self) -> Json:
+        """Seconds of CPU by process, and their shares of what all of them used."""
+        for server in self._bench.processes():
+            self.gone(server)
+        busy, total = (after - before for before, after in zip(self._machine, machine_cpu(), strict=True))
+        used = sum(self._seconds.values())
+        return {
+            "wallSeconds": round(time.time() - self._begun, 1),
+            "cpuSeconds": {name: round(value, 2) for name, value in self._seconds.items()},
+            "share": {name: round(value / used, 4) for name, value in self._seconds.items()},
+            "machineBusy": round(busy / total, 3),
+            "othersSeconds": round(busy - used, 1),
+        }
+
+
+def of_sweep(options: Options, keep: Path | None = None) -> Json:
+    """A sweep from apply to Complete."""
+    size = options.size
+    with bench(options, keep) as here:
+        here.operator.start()
+        meter = Meter(here)
+        begun = time.time()
+        here.servers.ask("POST", SWEEPS, sweep_of(SWEEP, NAMESPACE, size, options.parallelism))
+        progress: list[Json] = []
+        back: Json | None = None
+        memory = 0.0
+        while True:
+            time.sleep(LOOK)
+            here.check()
+            memory = max(memory, most_memory(here.operator.pid))
+            status = here.servers.ask("GET", f"{SWEEPS}/{SWEEP}").get("status", {})
+            counts = status.get("counts", {})
+            used = cpu(here.operator.pid)
+            progress.append({"at": round(time.time() - begun, 1), "sealed": counts.get("sealed", 0),
+                             "working": counts.get("working", 0), "verifying": counts.get("verifying", 0),
+                             "judged": counts.get("groupsJudged", 0), "operatorCPU": round(used, 1)})  # fmt: skip
+            if options.kill is not None and back is None and counts.get("sealed", 0) >= options.kill * size.trials:
+                back = _killed(here, meter)
+            if status.get("state") in {"Complete", "Incomplete", "Failed"}:
+                break
+            if time.time() - begun > options.patience:
+                raise RuntimeError(f"not within {options.patience:.0f} s: {status}")
+        complete = time.time() - begun
+        used_by = meter.end()
+        trials = here.servers.listed(TRIALS)
+        (here.folder / "trials.json").write_text(json.dumps(trials))
+        (here.folder / "size.json").write_text(json.dumps({"trials": size.trials, "groups": size.groups}))
+        here.operator.end()
+        time.sleep(1.0)  # the last lines of the audit log
+        found = of_folder(here.folder, size.trials, size.groups)
+        if back is not None:
+            back["firstWriteAfterSeconds"] = _first_write(here.folder, back["startedAt"])
+        latencies = _latencies(here.folder)
+        spoken = (here.folder / "stand-in.log").read_text() + (here.folder / "operator.log").read_text()[-3000:]
+    seconds = found.last - found.first
+    return {
+        "what": "sweep", **_what(options), "state": status["state"], "completeSeconds": round(complete, 1),
+        "trialsSeconds": round(seconds, 1), "trialsPerMinute": round(60 * size.trials / seconds, 1),
+        "podsPerMinute": round(120 * size.trials / seconds, 1), "use": used_by, "operatorMiB": round(memory, 1),
+        "operatorCPUPerTrialMs": round(1000 * used_by["cpuSeconds"]["operator"] / size.trials, 2),
+        "audit": asdict(found) | {"findings": found.findings[:50], "numberOfFindings": len(found.findings)},
+        "kill": back, "latency": latencies, "progress": progress[:: max(1, len(progress) // 200)], "logs": spoken[-3000:],
+    }  # fmt: skip
+
+
+def _killed(here: Bench, meter: Meter) -> Json:
+    meter.gone(here.operator)
+    here.operator.end(signal.SIGKILL)
+    started = time.time()
+    here.operator.start()
+    return {"startedAt": started}
+
+
+def _first_write(folder: Path, since: float) -> float:
+    """Seconds from the second start of the operator to its first write that was answered well: it has decided."""
+    times = []
+    for path in sorted(folder.glob("audit*.log")):
+        with path.open() as lines:
+            times += [
+                r.time for r in requests(lines)
+                if r.user == "operator" and r.made and r.verb in {"create", "patch", "delete"} and r.time > since
+            ]  # fmt: skip
+    return round(min(times) - since, 2)
+
+
+def _latencies(folder: Path) -> Json | None:
+    path = folder / "latencies.jsonl"
+    if not path.exists() or not path.stat().st_size:
+        return None
+    found = sorted(json.loads(line)["seconds"] for line in path.read_text().splitlines())
+
+    def below(share: float) -> float:
+        return round(float(found[min(len(found) - 1, int(share * len(found)))]), 3)
+
+    return {"pods": len(found), "median": below(0.5), "p90": below(0.9), "p99": below(0.99), "max": round(found[-1], 3)}
+
+
+def of_jobs(options: Options, keep: Path | None = None) -> Json:
+    """The same pods as plain Jobs, two per trial, from the script."""
+    size = options.size
+    with bench(options, keep) as here:
+        templates = here.folder / "templates.json"
+        templates.write_text(json.dumps(job_templates(options)))
+        command = [sys.executable, "-m", "bench.operator.jobs", str(here.servers.kubeconfig("jobs")), str(templates)]
+        command += [str(size.trials), str(options.parallelism)]
+        here.operator = Server("jobs-script", command, here.folder / "jobs.log", _paths())
+        meter = Meter(here)
+        here.operator.start()
+        begun = time.time()
+        assert here.operator.popen is not None
+        used = 0.0
+        while here.operator.popen.poll() is None:
+            used = cpu(here.operator.pid)
+            time.sleep(0.2)
+            here.servers.check()
+            here.stand_in.check()
+            if time.time() - begun > options.patience:
+                raise RuntimeError(f"not within {options.patience:.0f} s")
+        seconds = time.time() - begun
+        if here.operator.popen.returncode:
+            raise RuntimeError(here.operator.log.read_text()[-3000:])
+        here.operator.popen = None
+        used_by = meter.end()
+        used_by["cpuSeconds"]["jobs-script"] = round(used, 2)
+        time.sleep(1.0)
+        writes: dict[str, int] = {}
+        for path in sorted(here.folder.glob("audit*.log")):
+            with path.open() as lines:
+                for request in requests(lines):
+                    writes[request.user] = writes.get(request.user, 0) + (request.verb not in {"get", "list", "watch"})
+        ended = len((here.folder / "journal.jsonl").read_text().splitlines())
+    return {
+        "what": "jobs", **_what(options), "trialsSeconds": round(seconds, 1),
+        "trialsPerMinute": round(60 * size.trials / seconds, 1),
+        "podsPerMinute": round(120 * size.trials / seconds, 1), "podsEnded": ended, "use": used_by,
+        "audit": {"writes_of_all": writes}, "writesPerJob": round(sum(writes.values()) / (2 * size.trials), 2),
+    }  # fmt: skip
+
+
+def job_templates(options: Options) -> Json:
+    """Jobs of the very pods that the operator makes of the first trial: same containers, volumes, arguments."""
+    from bench.operator.ends import plan_of
+    from realcli.api.plan import Images, Platform
+    from realcli.api.sweep import SweepSpec
+    from realcli.api.trial import TrialSpec
+    from realcli_operator.pods.parts import SweepContext
+    from realcli_operator.pods.trial import trial_pod
+    from realcli_operator.reconcile.plans import PodIntent
+
+    body = sweep_of(SWEEP, NAMESPACE, options.size, options.parallelism)
+    spec = SweepSpec.model_validate(body["spec"])
+    images = Images(session="example/session:1", judge="example/judge:1", toolkit="example/toolkit:1",
+                    agents={"claude-code/2.1.140": "example/agent:1"})  # fmt: skip
+    platform = Platform(operator_version="1", images=images, user_namespaces=True, image_volumes=True)
+    uid = "00000000-0000-0000-0000-000000000000"
+    identity = {"namespace": NAMESPACE, "name": SWEEP, "uid": uid}
+    plan = plan_of({"sweep": identity, "spec": spec.dump(), "platform": platform.dump()}, options.size)
+    context = SweepContext(NAMESPACE, SWEEP, uid, spec, platform, "IfNotPresent", plan)
+    cell = plan.coordinates(0)
+    trial = TrialSpec(sweep=SWEEP, plan_digest=plan.content_digest(), ordinal=0, configuration=cell.configuration,
+                      task=cell.task, mode=cell.mode, repeat=cell.repeat)  # fmt: skip
+    found = {}
+    for role, intent in (("work", PodIntent(1)), ("verify", PodIntent(1, 1, "sha256:" + "5" * 64))):
+        pod = trial_pod(context, trial, f"{SWEEP}-00000", uid, intent)
+        labels = {name: value for name, value in pod["metadata"]["labels"].items() if not name.startswith("realcli.dev/")}
+        metadata = {"labels": labels | {JOB_ROLE: role, "bench/trial": "trial"}, "annotations": pod["metadata"]["annotations"]}
+        template = {"metadata": metadata, "spec": pod["spec"]}
+        found[role] = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"backoffLimit": 3, "template": template}}
+    return found
+
+
+def _what(options: Options) -> Json:
+    limits = {
+        "operator": {"REALCLI_WRITES_PER_SECOND": WRITES, "REALCLI_WORKERS": WORKERS, "REALCLI_JUDGES": JUDGES},
+        "kube-controller-manager": {"kube-api-qps": QPS, "kube-api-burst": BURST, "concurrent-job-syncs": JOB_SYNCS,
+                                    "concurrent-gc-syncs": GC_SYNCS},
+        "kube-scheduler": {"qps": QPS, "burst": BURST},
+    }  # fmt: skip
+    size = options.size
+    factors = {"configurations": size.configurations, "tasks": size.tasks, "modes": len(size.modes), "repeats": size.repeats}
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"), "trials": size.trials, "groups": size.groups, "factors": factors,
+        "parallelism": options.parallelism, "nodes": NODES, "podSeconds": options.runs or RUNS, "limits": limits,
+    }  # fmt: skip
+
+
+def _paths() -> dict[str, str]:
+    """The processes import what lies beside this file, wherever that is, and not an installed copy."""
+    rooms = (".", "operator", "cli", "judge_image", "simulator_image", "runner_image", "provider")
+    return {"PYTHONPATH": ":".join(str(ROOT / room) for room in rooms)}
