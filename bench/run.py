@@ -1,5 +1,5 @@
-"""`make bench`: every benchmark of this folder, as one table in docs/benchmarks.md and one JSON in out/bench.json. The section about
-the operator is `make bench-operator`'s and is kept.
+"""`make bench`: every benchmark of this folder, as one table in docs/benchmarks.md and one JSON in out/bench.json. The section
+about the operator is `make bench-operator`'s and is kept.
 
 `python bench/run.py [NAME ...] [--keep]`. A benchmark is a file here that prints a JSON list of rows {name, unit, ours, baseline,
 ratio} when called with `--json`; ours and baseline are taken in turn in the same run. `--keep`: print, and write no file.

@@ -77,7 +77,7 @@ def main() -> None:
 def pairs(number: int, trials: int, parallelism: int) -> float:
     """Sweep and plain Jobs in turn; the sweep's trials per minute, the slowest of them."""
     plan = Options(Size.of(trials), parallelism)
-    rates = []
+    rates: list[float] = []
     for _ in range(number):
         rates.append(keep(of_sweep(plan), "pair")["trialsPerMinute"])
         keep(of_jobs(plan), "pair")

@@ -1,8 +1,8 @@
 """Independent of the operator: what happened, from the API server's audit log, the stand-in's journal and the Trials at the end.
 
-Findings are broken promises: a pod created twice, a trial without its end, a seal that is not the one of the bucket. What is counted
-is counted here too, so that no figure is the operator's own word. Pure; `python -m bench.operator.audit FOLDER` reads what
-`--keep FOLDER` has left.
+Findings are broken promises: a pod created twice, a trial without its end, a seal that is not the one of the bucket. What is
+counted is counted here too, so that no figure is the operator's own word. Pure; `python -m bench.operator.audit FOLDER` reads
+what `--keep FOLDER` has left.
 """
 
 from __future__ import annotations

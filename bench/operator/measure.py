@@ -1,4 +1,4 @@
-"""One measurement: a fresh cluster, a sweep or the same pods as plain Jobs, all that is known of it afterwards as one JSON object."""
+"""One measurement: a fresh cluster, a sweep or the same pods as plain Jobs; what is known of it afterwards is one JSON object."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ def section(found: Sequence[Json]) -> str:
     dates = sorted({one["date"][:10] for one in found})
     parts = [
         f"\n{TITLE}\n",
-        "Written by `make bench-operator` from the raw results in [docs/bench/operator](bench/operator); what is measured, and how, "
-        "is in [design 043](design/043-scale.md). Real etcd, kube-apiserver, kube-controller-manager and kube-scheduler as "
-        "processes, kwok nodes, the operator as a process. **All of them share the machine, and the API server, kwok and etcd take "
-        "most of it: their speed is the ceiling of these figures, not the operator's.**\n",
+        "Written by `make bench-operator` from the raw results in [docs/bench/operator](bench/operator); what is measured, and "
+        "how, is in [design 043](design/043-scale.md). Real etcd, kube-apiserver, kube-controller-manager and kube-scheduler as "
+        "processes, kwok nodes, the operator as a process. **All of them share the machine, and the API server, kwok and etcd "
+        "take most of it: their speed is the ceiling of these figures, not the operator's.**\n",
         f"{dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'}: {', '.join(told)}.\n",
     ]
     parts += _sweeps([one for one in found if one["what"] == "sweep"])
@@ -90,8 +90,8 @@ def _pairs(found: Sequence[Json]) -> list[str]:
     ratios = [ours["podsPerMinute"] / theirs["podsPerMinute"] for ours, theirs in pairs]
     rows = [
         "### Beside plain Jobs\n",
-        "The same pods as plain Jobs (`bench/operator/jobs.py`, 20 lines, two Jobs per trial, same window), in turn with sweeps on "
-        "the same machine. The sweep's pods are those of its trials; its judge Jobs ran in the same time and are not counted.\n",
+        "The same pods as plain Jobs (`bench/operator/jobs.py`, 20 lines, two Jobs per trial, same window), in turn with sweeps "
+        "on the same machine. The sweep's pods are those of its trials; its judge Jobs ran meanwhile and are not counted.\n",
         "| trials | window | sweep: pods/min | Jobs: pods/min | ratio | writes per pod: sweep | Jobs |",
         "|---:|---:|---:|---:|---:|---:|---:|",
     ]
@@ -115,7 +115,7 @@ def _limits(one: Json) -> list[str]:
     limits = "; ".join(f"{name}: {', '.join(f'{k} {v:g}' for k, v in values.items())}" for name, values in one["limits"].items())
     runs = ", ".join(f"{role} {value:g} s" for role, value in one["podSeconds"].items())
     return [
-        f"Client limits, raised on both sides: {limits}. Pods run {runs} (half to one and a half of it), on {one['nodes']} nodes.\n"
+        f"Client limits, raised on both sides: {limits}. Pods run {runs} (half to one and a half of it); {one['nodes']} nodes.\n"
     ]
 
 

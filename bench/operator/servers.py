@@ -121,7 +121,8 @@ class Servers:
             "--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
             "--disable-admission-plugins=ServiceAccount", "--kubelet-preferred-address-types=InternalIP",
-            f"--audit-policy-file={folder}/audit.yaml", f"--audit-log-path={folder}/audit.log", "--audit-log-mode=blocking", "--v=1",
+            f"--audit-policy-file={folder}/audit.yaml", f"--audit-log-path={folder}/audit.log",
+            "--audit-log-mode=blocking", "--v=1",
         ])  # fmt: skip
         self.controllers = self._server("kube-controller-manager", [
             f"--kubeconfig={self.kubeconfig('controller-manager')}", "--leader-elect=false", "--secure-port=0",
