@@ -62,7 +62,9 @@ def wired(
     source = HttpSource(transport)
     layer = WatchLayer(source, layers, metrics=metrics)
     api = KubeClient(transport, source)
-    policy = policy or Policy(keep_failed_pods=settings.keep_failed_pods, judges=settings.judges)
+    policy = policy or Policy(
+        keep_failed_pods=settings.keep_failed_pods, judges=settings.judges, confirm_above=settings.confirm_above
+    )
     observer = Observer(api, layer.store, settings, layer.clock, policy)
     executor = Executor(api, layer.store, layer.sink, faults)
     return Wired(

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Final, TypeVar
 
 from realcli.api.plan import Images
 from realcli_operator.faults import FaultPoint
+from realcli_operator.reconcile.confirming import ConfirmAbove
 
 PREFIX: Final = "REALCLI_"
 T = TypeVar("T")
@@ -43,6 +45,7 @@ class Settings:
     writes_per_second: float = 50.0
     workers: int = 32
     judges: int = 4
+    confirm_above: ConfirmAbove = field(default_factory=ConfirmAbove)
     keep_failed_pods: bool = False
     liveness: str | None = "http://0.0.0.0:8080/healthz"
     metrics_port: int = 9090  # 0: not served
@@ -72,6 +75,10 @@ class Settings:
             cluster_domain=environ.get(f"{PREFIX}CLUSTER_DOMAIN") or "cluster.local",
             writes_per_second=given.parsed("WRITES_PER_SECOND", _positive, "a number greater than 0", "50"),
             workers=int(given.parsed("WORKERS", _positive, "a whole number greater than 0", "32")),
+            confirm_above=ConfirmAbove(
+                usd=given.optional("CONFIRM_ABOVE_USD", _amount, "US dollars, a decimal such as 500"),
+                pod_hours=given.optional("CONFIRM_ABOVE_POD_HOURS", _amount, "hours, a decimal such as 2000"),
+            ),
             judges=given.parsed("JUDGES", _count, "a whole number from 1", "4"),
             keep_failed_pods=given.choice("KEEP_FAILED_PODS", ("true", "false"), "false") == "true",
             liveness=environ.get(f"{PREFIX}LIVENESS", "http://0.0.0.0:8080/healthz") or None,
@@ -105,8 +112,18 @@ class _Reader:
             raise SettingsError(f"{PREFIX}{name} is not set; expected {expected}")
         try:
             return parse(value)
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
             raise SettingsError(f"{PREFIX}{name} is {value!r}; expected {expected}: {error}") from error
+
+    def optional(self, name: str, parse: Callable[[str], T], expected: str) -> T | None:
+        return self.parsed(name, parse, expected) if self._environ.get(PREFIX + name) else None
+
+
+def _amount(text: str) -> Decimal:
+    value = Decimal(text)
+    if not value.is_finite() or value < 0:
+        raise ValueError("not an amount")
+    return value
 
 
 def _agents(text: str) -> dict[str, str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from realcli_operator.faults import FaultPoint, Faults
+from realcli_operator.reconcile.confirming import ConfirmAbove
 from realcli_operator.settings import Settings, SettingsError, Use
 
 GIVEN = {
@@ -38,6 +40,7 @@ def test_a_full_environment() -> None:
             "REALCLI_WATCH_NAMESPACES": "one, two,",
             "REALCLI_WRITES_PER_SECOND": "7.5",
             "REALCLI_JUDGES": "32",
+            "REALCLI_CONFIRM_ABOVE_USD": "500.50",
             "REALCLI_LIVENESS": "",
             "REALCLI_KEEP_FAILED_PODS": "true",
         }
@@ -45,6 +48,7 @@ def test_a_full_environment() -> None:
     assert (settings.pull_policy, settings.image_volumes, settings.user_namespaces) == ("Never", Use.ALWAYS, Use.NEVER)
     assert (settings.namespaces, settings.writes_per_second, settings.liveness) == (("one", "two"), 7.5, None)
     assert settings.keep_failed_pods
+    assert settings.confirm_above == ConfirmAbove(usd=Decimal("500.50"))
 
 
 @pytest.mark.parametrize(
@@ -58,6 +62,8 @@ def test_a_full_environment() -> None:
         ("REALCLI_WRITES_PER_SECOND", "0", "expected a number greater than 0"),
         ("REALCLI_JUDGES", "0", "expected a whole number from 1"),
         ("REALCLI_JUDGES", "2.5", "expected a whole number from 1"),
+        ("REALCLI_CONFIRM_ABOVE_USD", "much", "expected US dollars, a decimal such as 500"),
+        ("REALCLI_CONFIRM_ABOVE_POD_HOURS", "-1", "expected hours, a decimal such as 2000"),
         ("REALCLI_LOG_LEVEL", "LOUD", "expected one of DEBUG"),
     ],
 )
