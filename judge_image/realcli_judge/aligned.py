@@ -12,6 +12,7 @@ from realcli_judge.sheets import InstanceSheet
 from realcli_judge.shown import ShownEntry, ShownSection
 
 SAID = 700  # characters of a text in a cell; the trial's page has the whole
+TEXTS = 12  # texts in a cell: a page holds the runs of every configuration
 
 
 class Piece(NamedTuple):
@@ -21,6 +22,7 @@ class Piece(NamedTuple):
     entries: list[ShownEntry]
     calls: int
     seq: int
+    more: int = 0  # texts that are left out
 
 
 class Column(NamedTuple):
@@ -62,7 +64,10 @@ def pieces(trajectory: Trajectory, sections: Sequence[ShownSection]) -> list[Pie
         if entry.kind == "call":
             found[-1] = last._replace(calls=last.calls + 1)
         elif entry.kind in ("user", "agent", "mark", "trouble"):
-            last.entries.append(entry._replace(text=shorten(entry.text, SAID)[0]))
+            if len(last.entries) < TEXTS:
+                last.entries.append(entry._replace(text=shorten(entry.text, SAID)[0]))
+            else:
+                found[-1] = last._replace(more=last.more + 1)
     return found
 
 

@@ -17,7 +17,7 @@ from realcli_judge.evidence import read_verify_seal, verified
 from realcli_judge.group import verified_at, worked_at
 from realcli_judge.inputs import Inputs, Refused
 from realcli_judge.judging import attempt_of
-from realcli_judge.shown import ShownSection, shown
+from realcli_judge.shown import ShownSection, room_for, shown
 from realcli_judge.summary import TrialSummary
 
 
@@ -32,6 +32,7 @@ class Detail:
     audit: AuditRecord | None = None
     failure: Failure | None = None
     failed_tests: list[FailedTest] = field(default_factory=list)
+    fitted: bool = False  # texts of the conversation are shorter than usual: its page has no room for more
 
 
 def inspect(inputs: Inputs, trial: Judged) -> Detail:
@@ -41,6 +42,7 @@ def inspect(inputs: Inputs, trial: Judged) -> Detail:
     seal: WorkSeal | None = None
     verify: VerifySeal | None = None
     sections: list[ShownSection] | None = None
+    fitted = False
     trajectory: Trajectory | None = None
     trouble: str | None = None
     failed: list[FailedTest] = []
@@ -50,7 +52,7 @@ def inspect(inputs: Inputs, trial: Judged) -> Detail:
             failed = _failed(inputs, member, verify)
             if member.work_seal is not None:
                 attempt = attempt_of(inputs, member, member.work_seal)
-                sections = shown(conversation(attempt.trajectory), attempt.text)
+                sections, fitted = shown(conversation(attempt.trajectory), attempt.text, room_for(inputs.plan.size))
                 seal, trajectory = attempt.seal, attempt.trajectory
         except Refused as refused:
             verify, trouble, failed = None, str(refused), []
@@ -81,7 +83,7 @@ def inspect(inputs: Inputs, trial: Judged) -> Detail:
         trouble=trouble,
     )
     judgement, audit = judgement_of(inputs, trial), audit_of(inputs, trial)
-    return Detail(summary, sections, trajectory, judgement, audit, trial.failure, failed)
+    return Detail(summary, sections, trajectory, judgement, audit, trial.failure, failed, fitted)
 
 
 def _failed(inputs: Inputs, member: GroupMember, verify: VerifySeal | None) -> list[FailedTest]:

@@ -293,6 +293,7 @@ def trial_page(detail: Detail, lock: Lock, neighbours: tuple[int | None, int | N
         more_failed=max(0, len(detail.failed_tests) - FAILED_TESTS),
         happened=row.happened if row is not None else "a reason this version does not know",
         sections=detail.sections,
+        fitted=detail.fitted,
         sheets=sheets,
         generic=_listed("g-", collaboration(judgement.generic if judgement is not None else [], audit, places)),
         both=[one for one in sheets if one.sheet.said is not None and one.sheet.done is not None],
