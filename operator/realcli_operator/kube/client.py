@@ -172,6 +172,9 @@ class KubeClient:
                 body=body,
                 content_type=JSON_PATCH,
             )
+        except Conflict as error:
+            # The server's own tries met other writers each time; whose object it is was not the question.
+            raise Stale(error.message, status=error.status, reason=error.reason) from error
         except Invalid:
             # A failed test and a status that breaks the schema are both 422.
             live = await self._get(resource.kind, target.namespace, target.name)
