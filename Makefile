@@ -21,9 +21,9 @@ venv: ## Make or update .venv from constraints.txt
 format: venv ## Format and fix what ruff can
 	@.venv/bin/ruff check -q --fix . && .venv/bin/ruff format -q .
 
-generate: venv ## Write CRDs, the chart's copy, JSON Schemas, capability matrix and known answers
+generate: venv ## Write CRDs, the chart's copy, JSON Schemas, capability matrix, known answers and outcomes
 	@$(PY) -m realcli.benchmark.schemas --write && $(PY) -m realcli_judge.schemas --write && $(PY) -m realcli.checks.capabilities --write
-	@$(PY) -m realcli.known.matrix --write docs/known-answers.md
+	@$(PY) -m realcli.known.matrix --write docs/known-answers.md && $(PY) -m realcli_operator.outcomes_page --write docs/outcomes.md
 	@$(PY) -m realcli.api.crd --write && mkdir -p charts/realcli/crds-source && cp crds/*.yaml charts/realcli/crds-source/
 
 lint: venv ## Style, types, imports, generated files, shell

@@ -393,7 +393,7 @@ def _container(pod: PodView, container: ContainerView | None) -> ContainerFacts:
 
 
 def _stand(pod: PodView, container: ContainerView) -> Stand:
-    if container.reason == _UNKNOWN:
+    if container.reason in _UNKNOWN:
         return Stand.UNSEEN
     if container.state is ContainerState.RUNNING:
         return Stand.RUNNING

@@ -423,7 +423,7 @@ _CONTAINERS: Final = (
     ),
     Row(
         "session out of sight",
-        "ContainerStatusUnknown of the session: the node or its kubelet was restarted",
+        "ContainerStatusUnknown or Unknown (255) of the session: the node was restarted under it",
         lambda f: _known(f) and f.session.stand is Stand.UNSEEN,
         "SessionLost",
         Cause.CLUSTER,

@@ -1,0 +1,114 @@
+"""docs/outcomes.md: the reasons a trial may have, and how the operator recognises the end of a pod. From the tables themselves.
+
+python -m realcli_operator.outcomes_page --write docs/outcomes.md | --check docs/outcomes.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from realcli.api.outcomes import OUTCOMES, Cause, Effect, Outcome
+from realcli_operator.reconcile.ends import GAP, SECTIONS, UNEXPLAINED, Row
+
+_EFFECTS: Final = {
+    Effect.VERIFIED: ("Counts: verified", "The agent had its chance. The verifier judges the state it left."),
+    Effect.AGENT: (
+        "Counts: the agent spoilt it",
+        "Verified if the state survived, else reward 0. Counted apart, never tried again.",
+    ),
+    Effect.RETRY: (
+        "Invalid: tried again",
+        "Nothing the agent can cause. A new attempt while `spec.retry.infrastructure` allows, after a back-off and away from a "
+        "node that breaks them; then phase `Invalid`, without a reward. `spec.retryInvalid` renews such trials.",
+    ),
+    Effect.FINAL: ("Invalid: not tried again", "A new attempt would end the same way, or nobody wants one."),
+    Effect.HELD: ("No end at all", "We or the cluster held the trial or took its pod. No attempt is used up."),
+}
+_CAUSES: Final = {
+    Cause.AGENT: "the agent",
+    Cause.PROVIDER: "a model provider",
+    Cause.STORAGE: "storage",
+    Cause.CLUSTER: "the cluster",
+    Cause.CONFIGURATION: "the configuration: the sweep, its Secrets and images, rules of the namespace",
+    Cause.TASK: "the task: its image or its tests",
+    Cause.PERSON: "a person",
+    Cause.OPERATOR: "our own parts",
+    Cause.UNKNOWN: "nobody knows",
+}
+_INTRODUCTION: Final = """\
+# How trials end
+
+Written by `python -m realcli_operator.outcomes_page --write docs/outcomes.md` (`make generate`) from the tables that the programs
+use; do not edit.
+
+`status.reason` of a Trial is one of the reasons below, `status.workEnd` how its work pod ended; `kubectl describe trial` shows
+both with a message. What the agent can cause always counts and is never tried again: a saboteur gets no more attempts than an
+honest loser. What it cannot cause is never a reward, and never 0.
+"""
+_RECOGNISED: Final = """\
+## How an end is recognised
+
+When a pod has ended, is gone, or is given up, the first row that fits decides. *Said*: the reason that session or seal name.
+Between a pod's end and the end of the attempt storage is asked once for a seal, wherever there may be one: what is sealed is the
+truth.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    lines = [_INTRODUCTION]
+    for effect, (title, text) in _EFFECTS.items():
+        lines += [f"## {title}", "", text, "", "| reason | what happened | who can cause it |", "|---|---|---|"]
+        lines += [_outcome(row) for row in OUTCOMES if row.effect is effect]
+        lines.append("")
+    lines.append(_RECOGNISED)
+    for title, rows in SECTIONS:
+        lines += [f"### {title}", "", "| row | recognised by | reason | caused by |", "|---|---|---|---|"]
+        lines += [_row(row) for row in rows]
+        lines.append("")
+    lines += [
+        f"An end of the last kind (`{GAP}`) is a gap in this table. The trial's message has all its facts, an event "
+        f"`{UNEXPLAINED}` says so, and the operator counts it in `realcli_unexplained_ends_total`; please report it.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _outcome(row: Outcome) -> str:
+    return _cells((f"`{row.reason}`", row.happened, _CAUSES[row.cause]))
+
+
+def _row(row: Row) -> str:
+    outcome = next((o for o in OUTCOMES if o.reason == row.reason), None)
+    reason = f"`{row.reason}`" if isinstance(row.reason, str) else "said"
+    cause = row.cause or (outcome.cause if outcome is not None else None)
+    return _cells((row.name, row.seen, reason, "as of the reason" if cause is None else _CAUSES[cause]))
+
+
+def _cells(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the page, or say whether it is up to date."""
+    parser = argparse.ArgumentParser(prog="python -m realcli_operator.outcomes_page", description="The page of outcomes.")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--write", metavar="FILE", help="write it there")
+    what.add_argument("--check", metavar="FILE", help="fail if the file is not what would be written")
+    asked = parser.parse_args(arguments)
+    text, path = page(), Path(asked.write or asked.check)
+    if asked.write:
+        path.write_text(text, encoding="utf-8")
+        return 0
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return 0
+    sys.stderr.write(f"{path} is not what the tables say: run python -m realcli_operator.outcomes_page --write {path}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""docs/outcomes.md says what the tables say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from realcli.api.outcomes import OUTCOMES
+from realcli_operator.outcomes_page import main, page
+from realcli_operator.reconcile.ends import ROWS
+
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "outcomes.md"
+
+
+def test_the_page_in_the_repository_is_up_to_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--check", str(DOCS)]) == 0
+    other = tmp_path / "outcomes.md"
+    assert main(["--check", str(other)]) == 1
+    assert "run python -m realcli_operator.outcomes_page --write" in capsys.readouterr().err
+    assert main(["--write", str(other)]) == 0
+    assert other.read_text() == DOCS.read_text()
+
+
+def test_every_reason_and_every_row_is_on_it_once() -> None:
+    lines = page().splitlines()
+    for outcome in OUTCOMES:
+        assert sum(line.startswith(f"| `{outcome.reason}` |") for line in lines) == 1
+    for row in ROWS:
+        assert sum(line.startswith(f"| {row.name} |") for line in lines) == 1
