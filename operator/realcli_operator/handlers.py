@@ -100,10 +100,11 @@ class TrialReconciler:
             context = _context(self._observer, observed.sweep, facts.sweep, facts.plan.platform, facts.plan)
             try:
                 manifest = trial_pod(context, facts.spec, facts.trial.name, facts.trial.uid, plan.create)
-                await self._executor.create_pod(avoiding(manifest, self._observer.memory(observed.sweep.uid).avoid))
+                avoid = self._observer.memory(observed.sweep.uid).avoid.union(plan.create.avoid)
+                await self._executor.create_pod(avoiding(manifest, avoid))
             except (Refused, BuildError) as error:
                 # What is sealed is not lost to a refusal, and nothing is lost to one that is meant for the operator.
-                waits = plan.create.verify > 0 or (isinstance(error, Refused) and error.ours)
+                waits = plan.create.verify + plan.create.control > 0 or (isinstance(error, Refused) and error.ours)
                 now, generation = self._observer.clock.now(), facts.trial.generation
                 status = refused(facts.status, str(error), now, generation, final=not waits)
                 status = status if status != facts.status else None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
 
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.plan import Platform, decode_plan, plan_in_log
-from realcli.api.sweep import SweepSpec
+from realcli.api.plan import Platform, decode_plan, plan_in_log, trial_name
+from realcli.api.sweep import ControlRow, SweepSpec
 from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.execute import Refused
@@ -31,7 +35,7 @@ from realcli_operator.reconcile.facts import (
     trial_status,
 )
 from realcli_operator.reconcile.jobs import Done, job_state
-from realcli_operator.reconcile.names import plan_job, verify_pod, work_pod
+from realcli_operator.reconcile.names import control_pod, plan_job, verify_pod, work_pod
 from realcli_operator.reconcile.plans import Task
 from realcli_operator.reconcile.policy import Policy
 from realcli_operator.reconcile.recent import ACTIVE, HELD_BACK
@@ -111,7 +115,7 @@ class Observer:
         if sweep is None or sweep.uid != view.owner_uid:
             return None
         plan = await self.plan(sweep)
-        if plan is None:
+        if plan is None or not _is_cell(view, sweep, plan):
             return None
         memory = self.memory(sweep.uid)
         status = trial_status(view)
@@ -125,6 +129,8 @@ class Observer:
             plan=plan,
             granted=view.name in memory.grants,
             held=_held(memory, view.name, status),
+            control=_control(sweep, view) if status.awaiting is not None or status.control is not None else None,
+            withdrawn=_is_withdrawn(sweep, view),
         )
         return TrialSeen(await self._with_expected_pod(view, facts), sweep)
 
@@ -133,8 +139,12 @@ class Observer:
         status = facts.status
         if status.phase not in ACTIVE or status.retry_after is not None:
             return facts
+        if status.awaiting is not None and not status.control_attempt:
+            return facts
         name = work_pod(view.name, status.attempt)
-        if status.verify_attempt:
+        if status.awaiting is not None:
+            name = control_pod(view.name, status.attempt, status.control_attempt)
+        elif status.verify_attempt:
             name = verify_pod(view.name, status.attempt, status.verify_attempt)
         if facts.pod(name) is not None:
             return facts
@@ -160,7 +170,7 @@ class Observer:
         jobs = self._jobs(view)
         log = await self._plan_log(view, jobs) if plan is None else None
         mine = self.store.trials_of_sweep(key.namespace, key.name)
-        trials = tuple(trial for trial in mine if trial.owner_uid == view.uid)
+        trials = tuple(trial for trial in mine if _is_cell(trial, view, plan))
         memory.rows.update(trials)
         spec = self.spec(view)
         named = spec.from_.sweep if spec.from_ is not None and plan is None else None
@@ -235,6 +245,7 @@ class Observer:
                 images=self.settings.images,
                 user_namespaces=await self._survives(sweep, self._user_namespaces(sweep), user_namespaces=True),
                 image_volumes=await self._survives(sweep, self.settings.image_volumes, user_namespaces=False),
+                control=True,
                 cluster_domain=self.settings.cluster_domain,
             )
         return memory.platform
@@ -272,3 +283,35 @@ def _held(memory: Memory, name: str, status: TrialStatus) -> str | None:
     if memory.broken is None:
         return status.reason if status.reason in HELD_BACK else None
     return "BreakerOpen" if name in memory.broken else None
+
+
+def _rows_for(sweep: SweepView, trial: TrialView, field_name: str) -> Iterator[Any]:
+    """Entries of a list of the sweep's status that are about the trial's task. Raw: a sweep's whole status is not parsed for
+    each step of a trial."""
+    rows = sweep.status.get(field_name)
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, Mapping) and row.get("task") == trial.spec.get("task"):
+            yield row
+
+
+def _control(sweep: SweepView, trial: TrialView) -> ControlRow | None:
+    """The control of a trial's task."""
+    for row in _rows_for(sweep, trial, "controls"):
+        try:
+            return ControlRow.model_validate(dict(row), extra="ignore")
+        except ValidationError as error:
+            raise UnreadableObject(f"BenchmarkSweep {sweep.namespace}/{sweep.name}: status.controls: {error}") from error
+    return None
+
+
+def _is_withdrawn(sweep: SweepView, trial: TrialView) -> bool:
+    return next(_rows_for(sweep, trial, "withdrawn"), None) is not None
+
+
+def _is_cell(trial: TrialView, sweep: SweepView, plan: FrozenPlan | None) -> bool:
+    """Whether a trial is the sweep's own: it has the name of its ordinal, and the plan has that ordinal. One that somebody
+    made by hand may say anything, and is neither counted nor moved."""
+    ordinal = trial.spec.get("ordinal")
+    if trial.owner_uid != sweep.uid or not isinstance(ordinal, int) or trial.name != trial_name(sweep.name, ordinal):
+        return False
+    return plan is None or ordinal < plan.size

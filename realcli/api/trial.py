@@ -76,7 +76,9 @@ class TrialStatus(Frozen):
     verify_faults: int = Field(default=0, ge=0, description="Verify pods of this attempt that ended without a verdict.")
     verify_nodes: Annotated[
         list[Name],
-        Field(default=[], max_length=10, description="Nodes where verify or control pods of this attempt failed: others are tried."),
+        Field(
+            default=[], max_length=10, description="Nodes where verify or control pods of this attempt failed: others are tried."
+        ),
     ]
     awaiting: Awaiting | None = Field(default=None, description="Waits for the control of its task.")
     control_attempt: int = Field(default=0, ge=0, description="Control pod of this attempt, from 1; 0: none was asked of it.")

@@ -121,3 +121,41 @@ class VerifySeal(Sealed):
     verifier_version: str
     trust: Literal["artifacts", "system"] = "artifacts"
     image: str
+
+
+ControlReason = Literal[
+    "RewardBelowOne", "VerifierTimeout", "NoReward", "TestsNotStarted", "SolutionTimeout", "SolutionNotStarted", "ImageRefused"
+]
+"""Why a control failed."""
+
+
+class ControlVerdict(Frozen):
+    """control-<c>/verdict.json: what the tests said of the reference solution."""
+
+    schema_: Literal["realcli.dev/control/1"] = Field(default="realcli.dev/control/1", alias="schema")
+    passed: bool  # the reward is 1
+    reason: ControlReason | None = None  # None: it passed
+    detail: str = ""
+    reward: Reward | None = None  # None: the tests left none
+    rewards: dict[str, Reward] = {}
+    checks: Checks | None = None
+    exit_code: int | None = None  # of test.sh
+    solution_exit_code: int | None = None  # of solve.sh; it decides nothing
+    solution_seconds: str | None = None
+    seconds: str | None = None
+
+
+class ControlSeal(Sealed):
+    """control-<c>/seal.json."""
+
+    schema_: Literal["realcli.dev/control-seal/1"] = Field(default="realcli.dev/control-seal/1", alias="schema")
+    trial: TrialIdentity  # whose tests ended without a verdict first
+    control: int
+    run: Digest  # of its own run.json
+    passed: bool
+    reason: ControlReason | None = None
+    detail: str = ""
+    reward: Reward | None = None
+    verifier_version: str
+    trust: Literal["artifacts", "system"] = "artifacts"
+    image: str

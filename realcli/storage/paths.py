@@ -122,6 +122,41 @@ class AttemptPaths(NamedTuple):
         """Verify pod `number`, from 1."""
         return VerifyPaths(join(self.root, f"verify-{number}"))
 
+    def control(self, number: int) -> ControlPaths:
+        """Control pod `number`, from 1."""
+        return ControlPaths(join(self.root, f"control-{number}"))
+
+
+class ControlPaths(NamedTuple):
+    """Keys of one control."""
+
+    root: str
+
+    @property
+    def run(self) -> str:
+        """run.json: its own, the attempt's is the agent's."""
+        return join(self.root, "run.json")
+
+    @property
+    def verdict(self) -> str:
+        """verdict.json."""
+        return join(self.root, "verdict.json")
+
+    @property
+    def logs(self) -> str:
+        """logs.txt: what the solution and the tests printed."""
+        return join(self.root, "logs.txt")
+
+    @property
+    def ctrf(self) -> str:
+        """ctrf.json: the tests' own summary, where they left one."""
+        return join(self.root, "ctrf.json")
+
+    @property
+    def seal(self) -> str:
+        """seal.json."""
+        return join(self.root, "seal.json")
+
 
 class VerifyPaths(NamedTuple):
     """Keys of one verify."""

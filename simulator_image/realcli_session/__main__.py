@@ -1,4 +1,4 @@
-"""`python -m realcli_session plan|work|verify`: the trusted programs of a sweep's pods (docs/design/001-contracts.md)."""
+"""`python -m realcli_session plan|work|verify|control`: the trusted programs of a sweep's pods (docs/design/001-contracts.md)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Literal
 
 from realcli.api.termination import MAX_TRIAL_BYTES, Result, Termination
 from realcli.storage.port import StorageConfig
@@ -64,6 +65,12 @@ async def _message(args: argparse.Namespace, settings: Settings, socket: SocketU
         from realcli_session.phases.session import run_work
 
         return await run_work(config, settings, socket, **where, ordinal=args.ordinal, attempt=args.attempt)
+    if args.command == "control":
+        from realcli_session.verify.control import run_control
+
+        return await run_control(
+            config, settings, socket, **where, ordinal=args.ordinal, attempt=args.attempt, control=args.control
+        )
     from realcli_session.verify.session import run_verify
 
     numbers = {"ordinal": args.ordinal, "attempt": args.attempt, "verify": args.verify}
@@ -77,14 +84,20 @@ def _bug(command: str, error: Exception) -> Termination:
         return Termination(phase="Plan", result=Result.REFUSED, reason="ConfigurationError", message=text)
     if command == "work":
         return Termination(phase="Work", result=Result.WORK_INVALID, reason="SessionLost", message=text)
-    return Termination(phase="Verify", result=Result.NO_VERDICT, reason="VerifierFault", message=text)
+    phase: Literal["Verify", "Control"] = "Control" if command == "control" else "Verify"
+    return Termination(phase=phase, result=Result.NO_VERDICT, reason="VerifierFault", message=text)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="realcli_session", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("plan", help="check everything, write the lock, print the frozen plan (REALCLI_SWEEP)")
-    for name, what in (("work", "run one attempt and seal it"), ("verify", "judge a sealed state by the task's tests")):
+    programs = {
+        "work": "run one attempt and seal it",
+        "verify": "judge a sealed state by the task's tests",
+        "control": "judge the task's reference solution by its tests",
+    }
+    for name, what in programs.items():
         command = commands.add_parser(name, help=what)
         command.add_argument("--root", required=True, help="the sweep's root key in storage")
         command.add_argument("--lock-digest", required=True, help="digest of sweep.json")
@@ -94,6 +107,8 @@ def _parser() -> argparse.ArgumentParser:
         if name == "verify":
             command.add_argument("--verify", required=True, type=int, help="number of this verify, from 1")
             command.add_argument("--work-seal", help="digest of the work seal the operator has anchored")
+        if name == "control":
+            command.add_argument("--control", required=True, type=int, help="number of this control, from 1")
     return parser
 
 

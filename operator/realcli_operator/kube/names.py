@@ -32,6 +32,7 @@ class Role(StrEnum):
 
     WORK = "work"
     VERIFY = "verify"
+    CONTROL = "control"
     PLAN = "plan"
     JUDGE = "judge"
     REPORT = "report"

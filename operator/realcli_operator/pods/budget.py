@@ -29,3 +29,8 @@ def work_deadline(limits: Limits, mode: Mode) -> int:
 def verify_deadline(limits: Limits, verifier_seconds: float) -> int:
     """Setup, the tests, seal, storage that is away."""
     return math.ceil(seconds(limits.setup) + verify_seconds(limits, verifier_seconds) + QUIESCE_AND_SEAL + VERIFY_PATIENCE)
+
+
+def control_deadline(limits: Limits, verifier_seconds: float) -> int:
+    """That of a verify, and the time an agent has, which is what the reference solution may take."""
+    return verify_deadline(limits, verifier_seconds) + math.ceil(seconds(limits.exec.deadline))

@@ -51,8 +51,8 @@ def sweep_job(context: SweepContext, intent: JobIntent) -> Manifest:
         case Task.REPORT:
             plan = _plan(context)
             arguments = ["report", "--root", plan.root, "--lock-digest", plan.lock_digest]
-            container = _container(context, intent, "realcli_judge", arguments, [])
-            return _job(context, intent, report_job(context.name), Role.REPORT, container, {})
+            container = _container(context, intent, "realcli_judge", arguments, _withdrawn(intent))
+            return _job(context, intent, report_job(context.name, intent.n), Role.REPORT, container, {})
 
 
 def _plan_job(context: SweepContext, intent: JobIntent) -> Manifest:
@@ -76,7 +76,14 @@ def _judge_job(context: SweepContext, intent: JobIntent) -> Manifest:
     arguments = ["judge", "--root", plan.root, "--lock-digest", plan.lock_digest]
     container = _container(context, intent, "realcli_judge", arguments, env)
     labels = cell_labels(intent.input.configuration, intent.input.task)
-    return _job(context, intent, judge_job(context.name, intent.group), Role.JUDGE, container, labels)
+    return _job(context, intent, judge_job(context.name, intent.group, intent.n), Role.JUDGE, container, labels)
+
+
+def _withdrawn(intent: JobIntent) -> list[Manifest]:
+    """What the report leaves out, for all configurations."""
+    if not intent.withdrawn:
+        return []
+    return [{"name": "REALCLI_WITHDRAWN", "value": canonical_json([one.dump() for one in intent.withdrawn]).decode()}]
 
 
 def _plan(context: SweepContext) -> FrozenPlan:

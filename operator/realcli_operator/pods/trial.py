@@ -1,4 +1,4 @@
-"""The work pod and the verify pod of a trial: an untrusted container of the task's image beside the trusted session."""
+"""The work, verify and control pods of a trial: an untrusted container of the task's image beside the trusted session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.trial import TrialSpec
 from realcli.ledger.spool import SPOOL_FILE
 from realcli_operator.kube.names import API_VERSION, Role
-from realcli_operator.pods.budget import verify_deadline, work_deadline
+from realcli_operator.pods.budget import control_deadline, verify_deadline, work_deadline
 from realcli_operator.pods.labels import pod_labels
 from realcli_operator.pods.own import (
     KEYS,
@@ -46,7 +46,7 @@ from realcli_operator.pods.parts import (
 )
 from realcli_operator.pods.placing import session_resources, trial_marks
 from realcli_operator.pods.prepare import copy_command
-from realcli_operator.reconcile.names import verify_pod, work_pod
+from realcli_operator.reconcile.names import control_pod, verify_pod, work_pod
 from realcli_operator.reconcile.plans import PodIntent
 
 SOCKET_DIR: Final = "/run/realcli"
@@ -64,7 +64,7 @@ def trial_pod(context: SweepContext, spec: TrialSpec, trial: str, trial_uid: str
     """The pod an intent asks for."""
     if context.plan is None:
         raise BuildError(f"sweep {context.name} has no plan yet: no pod of {trial} can be built")
-    if intent.verify:
+    if intent.verify or intent.control:
         return _verify_pod(context, context.plan, spec, trial, trial_uid, intent)
     return _work_pod(context, context.plan, spec, trial, trial_uid, intent)
 
@@ -90,8 +90,7 @@ def _work_pod(
     body = pod["spec"]
     body["activeDeadlineSeconds"] = work_deadline(context.spec.limits, spec.mode)
     if task.mock_hosts:
-        # the session is no root, and 80 and 443 are the ports that the task's programs know; "safe" for every pod security level
-        body["securityContext"]["sysctls"] = [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]
+        _mock_hosts(body)
     body["containers"] = [agent, session]
     body["volumes"] = [
         *_volumes(context, "agent", image),
@@ -108,25 +107,37 @@ def _work_pod(
 def _verify_pod(
     context: SweepContext, plan: FrozenPlan, spec: TrialSpec, trial: str, trial_uid: str, intent: PodIntent
 ) -> Manifest:
+    """Also the control's: the same containers, with another program in the session."""
     task = _task(plan, spec.task)
-    arguments = ["verify", *_place(plan, spec, intent), "--verify", str(intent.verify)]
-    if intent.work_seal is not None:
-        arguments += ["--work-seal", intent.work_seal]
+    limits = context.spec.limits
+    if intent.control:
+        arguments = ["control", *_place(plan, spec, intent), "--control", str(intent.control)]
+        role, deadline = Role.CONTROL, control_deadline(limits, task.verifier_seconds)
+    else:
+        arguments = ["verify", *_place(plan, spec, intent), "--verify", str(intent.verify)]
+        arguments += [] if intent.work_seal is None else ["--work-seal", intent.work_seal]
+        role, deadline = Role.VERIFY, verify_deadline(limits, task.verifier_seconds)
     session = _session(context, arguments)
     session["volumeMounts"] += [mount("spool", SPOOL)]
-    pod = _pod(context, spec, trial, trial_uid, intent, Role.VERIFY)
+    pod = _pod(context, spec, trial, trial_uid, intent, role)
     body = pod["spec"]
-    body["activeDeadlineSeconds"] = verify_deadline(context.spec.limits, task.verifier_seconds)
+    body["activeDeadlineSeconds"] = deadline
+    if intent.control and task.mock_hosts:
+        _mock_hosts(body)
     body["containers"] = [_untrusted(context, "verifier", task), session]
     body["volumes"] = [*_volumes(context, "verifier", context.platform.images.toolkit), empty("spool", SPOOL_SIZE)]
     _tools(context, body, context.platform.images.toolkit)
     return with_digest(pod)
 
 
+def _mock_hosts(body: Manifest) -> None:
+    """The session is no root, and 80 and 443 are the ports that the task's programs know; "safe" for every pod security level."""
+    body["securityContext"]["sysctls"] = [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]
+
+
 def _pod(context: SweepContext, spec: TrialSpec, trial: str, trial_uid: str, intent: PodIntent, role: Role) -> Manifest:
     cell = Coordinates(spec.ordinal, spec.task, spec.repeat, spec.configuration, spec.mode)
-    name = verify_pod(trial, intent.attempt, intent.verify) if intent.verify else work_pod(trial, intent.attempt)
-    untrusted = "verifier" if intent.verify else "agent"
+    untrusted = "agent" if role is Role.WORK else "verifier"
     spec_ = pod_spec(context, untrusted=True)
     spec_["terminationGracePeriodSeconds"] = GRACE_SECONDS
     spec_["initContainers"] = [prepare_container(context, context.platform.images.session, (untrusted, "session"))]
@@ -134,7 +145,7 @@ def _pod(context: SweepContext, spec: TrialSpec, trial: str, trial_uid: str, int
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": name,
+            "name": name_of(trial, intent),
             "namespace": context.namespace,
             **trial_marks(
                 context.spec, dict(pod_labels(context.name, trial, cell, role, intent.attempt)), disruptable=_of_0_1(context)
@@ -143,6 +154,13 @@ def _pod(context: SweepContext, spec: TrialSpec, trial: str, trial_uid: str, int
         },
         "spec": spec_,
     }
+
+
+def name_of(trial: str, intent: PodIntent) -> str:
+    """The pod's name."""
+    if intent.control:
+        return control_pod(trial, intent.attempt, intent.control)
+    return verify_pod(trial, intent.attempt, intent.verify) if intent.verify else work_pod(trial, intent.attempt)
 
 
 def _untrusted(context: SweepContext, name: str, task: PlanTask) -> Manifest:

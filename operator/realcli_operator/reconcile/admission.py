@@ -23,6 +23,10 @@ class Bounds:
     caps: Mapping[Lane, int] = field(default_factory=dict)
     breaker: Breaker = field(default_factory=lambda: Breaker({}, frozenset()))
     held: bool = False
+    holders: frozenset[str] = frozenset()
+    """Trials that run the control of their task; those that await somebody else's have no pod and take no place."""
+    withdrawn: frozenset[str] = frozenset()
+    """Tasks of which nothing starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,7 @@ class Admission:
     next_due: float | None = None
 
 
-def admit(
-    plan: FrozenPlan, rows: Rows, granted: frozenset[str], bounds: Bounds, now: datetime, policy: Policy
-) -> Admission:
+def admit(plan: FrozenPlan, rows: Rows, granted: frozenset[str], bounds: Bounds, now: datetime, policy: Policy) -> Admission:
     """Fill the window in the order of admission. An unused grant holds its place; when nothing may start it is taken back."""
     return _Gate(plan, rows, granted, bounds, now, policy).admit()
 
@@ -67,8 +69,9 @@ class _Gate:
         waiting: list[Row] = []
         for row in rows.open.values():
             if row.phase in ACTIVE:
-                self._enter(row)
-            elif not row.view.deleting:
+                if not row.awaiting or row.name in bounds.holders:
+                    self._enter(row)
+            elif not row.view.deleting and row.task not in bounds.withdrawn:
                 left = (parsed(row.retry_after) - now).total_seconds() if row.retry_after else 0.0
                 if left > 0:
                     due.append(left)
@@ -126,15 +129,13 @@ class _Gate:
         return cap
 
 
-def missing(
-    plan: FrozenPlan, rows: Rows, window: int, per_step: int, full: frozenset[Lane] = frozenset()
-) -> tuple[int, ...]:
+def missing(plan: FrozenPlan, rows: Rows, window: int, per_step: int, full: frozenset[Lane] = frozenset()) -> tuple[int, ...]:
     """Ordinals to create now, in the order of admission: holes that a crash left and the next of the window of ``window`` trials
     that are not terminal. What waits in a lane that takes no more neither fills the window nor gets company."""
     models = models_of(plan)
 
     def stuck(row: Row) -> bool:
-        return row.phase not in ACTIVE and bool(full) and not full.isdisjoint(lanes_of(row, models))
+        return row.awaiting or (row.phase not in ACTIVE and bool(full) and not full.isdisjoint(lanes_of(row, models)))
 
     open_now = sum(not stuck(row) for row in rows.open.values())
     wanted = min(per_step, window - open_now)

@@ -48,6 +48,8 @@ def began(facts: TrialFacts, attempt: int, now: datetime) -> TrialStatus:
         last_invalid_at=facts.status.last_invalid_at,
         last_invalid_began=facts.status.last_invalid_began,
         last_invalid_node=facts.status.last_invalid_node,
+        round=facts.status.round,
+        earlier_invalid=facts.status.earlier_invalid,
         earlier=earlier_of(facts.status),
         pod=work_pod(facts.trial.name, attempt),
         ledger_uri=f"s3://{facts.sweep.storage.bucket}/{root.ledger}",
@@ -109,6 +111,7 @@ def verdict_of(status: TrialStatus, message: Termination) -> TrialStatus | str:
         "seal_digest": message.seal,
         "reward": message.reward,
         "checks": message.checks,
+        **({"ledger_uri": f"{message.uri}/ledger"} if message.uri is not None else {}),  # another sweep's run
     }
     return carried(status, message).model_copy(update=update)
 

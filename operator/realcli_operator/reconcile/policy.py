@@ -24,10 +24,14 @@ class Policy:
     node_lost_grace: float = 600.0
     """A pod may be terminating for this long beyond its own grace; then its node is taken for lost."""
     max_backoff: float = 600.0
-    verify_faults: int = 2
-    """Verify pods without a verdict after which the trial is Invalid/VerifierFault."""
+    verify_faults: int = 3
+    """Verify pods without a verdict after which the control decides."""
+    control_faults: int = 3
+    """Control pods that say nothing after which the control has failed."""
     verify_pods: int = 150
-    """Verify pods of an attempt in all: with the longest back-off a day of storage that is away."""
+    """Verify pods of an attempt in all (and control pods): with the longest back-off a day of storage that is away."""
+    control_again: float = 60.0
+    """A trial that awaits a control looks again after this time, should it not be woken."""
     keep_failed_pods: bool = False
     """Leave finished pods that did not end well, for their logs."""
 

@@ -23,6 +23,10 @@ ACTIVE = frozenset({Phase.QUEUED, Phase.WORKING, Phase.VERIFYING})
 NOT_THE_LANE = frozenset({"Cancelled", "VerifierFault"})
 """Ends that say nothing of the lane: asked for, or the task's own (which is withdrawn for it)."""
 
+NOT_THE_NODE = frozenset(
+    {"ProviderUnavailable", "ProviderTooSlow", "StorageUnavailable", "SimulatorFailed", "ConfigurationError", "ModelMismatch"}
+)
+"""Invalid ends that another node would not have changed."""
 HELD_BACK = frozenset({"Suspended", "BreakerOpen"})
 """Reasons of a trial that waits for us and may start once we let it."""
 
@@ -95,6 +99,11 @@ class Row:
     def awaiting(self) -> bool:
         """Whether its tests ended without a verdict and the control of its task decides."""
         return self.phase is Phase.VERIFYING and self.view.status.get("awaiting") is not None
+
+    @property
+    def runs_control(self) -> bool:
+        """Whether it has made a pod of the control it was given, and does not wait to make the next."""
+        return bool(_number(self.view.status.get("controlAttempt"))) and self.retry_after is None
 
     @property
     def control(self) -> Mapping[str, Any] | None:

@@ -49,6 +49,12 @@ class Rows(Mapping[int, Row]):
         self._kept: dict[int, _Kept] = {}
         self._ordinals: dict[str, tuple[TrialView, int]] = {}
         self._open: dict[int, Row] = {}
+        self.invalid: dict[int, Row] = {}
+        """Those that ended Invalid."""
+        self.controlled: dict[int, Row] = {}
+        """Those that know of a control."""
+        self.renewed: dict[int, Row] = {}
+        """Those that `retryInvalid` has renewed."""
         self._ends: list[_When] = []
         self._throttled: defaultdict[str, list[_When]] = defaultdict(list)
         self.phases: Counter[tuple[str, Phase]] = Counter()
@@ -123,8 +129,9 @@ class Rows(Mapping[int, Row]):
             self._drop(row.ordinal)
         kept = _Kept(row, last_end(row), spent_by(row))
         self._kept[row.ordinal] = kept
-        if not row.phase.terminal:
-            self._open[row.ordinal] = row
+        for belongs, where in self._sets(row):
+            if belongs:
+                where[row.ordinal] = row
         if kept.end is not None:
             when = (kept.end.time, row.ordinal)
             insort(self._ends, when)
@@ -138,7 +145,8 @@ class Rows(Mapping[int, Row]):
         if kept is None:
             return
         row = kept.row
-        self._open.pop(ordinal, None)
+        for _, where in self._sets(row):
+            where.pop(ordinal, None)
         if kept.end is not None:
             when = (kept.end.time, ordinal)
             del self._ends[bisect_left(self._ends, when)]
@@ -147,6 +155,14 @@ class Rows(Mapping[int, Row]):
                 del ends[bisect_left(ends, when)]
         self._count(row, -1)
         self.spent = self.spent.minus(kept.spent)
+
+    def _sets(self, row: Row) -> tuple[tuple[bool, dict[int, Row]], ...]:
+        return (
+            (not row.phase.terminal, self._open),
+            (row.phase is Phase.INVALID, self.invalid),
+            (row.control is not None, self.controlled),
+            (row.round > 1, self.renewed),
+        )
 
     def _count(self, row: Row, number: int) -> None:
         self.phases[(row.mode, row.phase)] += number

@@ -5,8 +5,8 @@ The plan Job is the only thing that runs before the plan is stored; what it refu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -21,6 +21,7 @@ from realcli_operator.reconcile.breaker import Breaker, breaker_of
 from realcli_operator.reconcile.concurrency import asked_caps, shown, throttled_caps
 from realcli_operator.reconcile.conditions import find, is_true, with_condition, without
 from realcli_operator.reconcile.confirming import confirmation
+from realcli_operator.reconcile.ending import NO_SCORES, completion, is_hidden, shown_scores
 from realcli_operator.reconcile.facts import JobFacts, SweepFacts
 from realcli_operator.reconcile.jobs import Done, Gone, Lost, Running, job_state
 from realcli_operator.reconcile.measured import due, measured
@@ -28,12 +29,13 @@ from realcli_operator.reconcile.names import judge_job, plan_job, report_job
 from realcli_operator.reconcile.origin import AGAIN, Waiting, source_ref
 from realcli_operator.reconcile.plans import JobIntent, Note, Removal, SweepPlan, Task, earliest
 from realcli_operator.reconcile.policy import Policy, backoff
-from realcli_operator.reconcile.recent import HELD_BACK, parsed
+from realcli_operator.reconcile.recent import ACTIVE, HELD_BACK, Lane, Row, Scope, parsed
+from realcli_operator.reconcile.renewal import is_renewable, round_of
 from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.spending import spending
+from realcli_operator.reconcile.suspects import controls_of, told, withdrawn_of
 from realcli_operator.reconcile.sweepstatus import (
     STARTING,
-    columns,
     finished,
     newly_unready,
     of_cluster,
@@ -42,7 +44,7 @@ from realcli_operator.reconcile.sweepstatus import (
     said,
     state_of,
 )
-from realcli_operator.reconcile.tally import complete_groups, count, group_input, rows_of
+from realcli_operator.reconcile.tally import complete_groups, count, group_input, rounds_of, rows_of
 
 
 def decide_sweep(facts: SweepFacts, now: datetime, policy: Policy | None = None) -> SweepPlan:
@@ -83,13 +85,30 @@ class _Step:
         self.cancelled = facts.spec.cancel
         self.suspended = facts.spec.suspend and not self.cancelled
         self.failing = False  # whether something of this step cannot go on without a person
+        self.withdrawn = frozenset(one.task for one in facts.status.withdrawn)
+        self.again = self._renewable()
+
+    def _renewable(self) -> dict[int, Row]:
+        """Trials that `retryInvalid` renews, and that have not seen it."""
+        spec = self.facts.spec
+        if not spec.retry_invalid:
+            return {}
+        return {
+            ordinal: row
+            for ordinal, row in self.rows.invalid.items()
+            if is_renewable(spec, row.phase, row.reason, row.round, withdrawn=row.task in self.withdrawn)
+        }
 
     def decide(self) -> SweepPlan:
         if self.facts.sweep.deleting:
             return SweepPlan()
         known = self.facts.status.conditions
-        if is_true(known, "Complete") or (self.facts.plan is None and is_true(known, "Failed")):
+        if self.facts.plan is None and (is_true(known, "Complete") or is_true(known, "Failed")):
             return finished(self.facts, self.now)
+        if is_true(known, "Complete") and not self._reopened():
+            over = finished(self.facts, self.now)
+            caught_up = self.status.model_copy(update={"round": round_of(self.facts.spec)})
+            return over if over.delete_sweep or caught_up == self.status else replace(over, status=caught_up)
         self._suspended()
         if self.facts.plan is None:
             self._planning()
@@ -99,6 +118,18 @@ class _Step:
             update={"state": state_of(self.status, self.facts.spec), "observed_generation": self.facts.sweep.generation}
         )
         return self._freeze()
+
+    def _reopened(self) -> bool:
+        """Whether a sweep that was complete has something to do: repeats to renew, scores to show or to hide."""
+        if not self.again:
+            return is_hidden(self.status, self.facts.spec)
+        text = f"spec.retryInvalid is {self.facts.spec.retry_invalid}: {len(self.again)} trials that ended Invalid run again"
+        if self.status.report_uri is not None:
+            text += f"; the report until then: {self.status.report_uri}"
+        self.condition("Complete", "False", "Renewed", text)
+        self.status = self.status.model_copy(update={"report_uri": None, "report_digest": None, **NO_SCORES})
+        self.draft.events.append(Note("Normal", "Renewed", text))
+        return True
 
     # -- planning
 
@@ -170,7 +201,7 @@ class _Step:
         if not is_true(self.status.conditions, "Planned"):
             self.draft.events.append(Note("Normal", "Planned", f"{plan.size} trials in {plan.groups} groups"))
         self._show_plan(plan)
-        self._counted(plan, self.rows, self.status.counts.groups_judged)
+        self._counted(plan, self.rows, ())
 
     def _show_plan(self, plan: FrozenPlan) -> None:
         text = f"{plan.size} trials in {plan.groups} groups"
@@ -228,33 +259,41 @@ class _Step:
             self.draft.create_jobs.append(intent)
 
     def _intent(self, task: Task, attempt: int, group: int) -> JobIntent:
-        given = None
-        if task is Task.JUDGE and self.facts.plan is not None:
-            given = group_input(self.facts.plan, self.rows, group)
-        source = None
-        if task is Task.PLAN and self.facts.spec.from_ is not None:
-            source = source_ref(self.facts.spec.from_, self.facts.source, self.facts.sweep.namespace)
-        return JobIntent(task, attempt, group, given, source=source)
+        plan = self.facts.plan
+        if task is Task.PLAN or plan is None:
+            asked = self.facts.spec.from_
+            source = None if asked is None else source_ref(asked, self.facts.source, self.facts.sweep.namespace)
+            return JobIntent(task, attempt, group, source=source)
+        rounds = rounds_of(plan, self.rows)
+        if task is Task.REPORT:
+            return JobIntent(task, attempt, n=max(rounds.values(), default=1), withdrawn=tuple(self.status.withdrawn))
+        n = rounds.get(group, 1)
+        return JobIntent(task, attempt, group, group_input(plan, self.rows, group, n), n=n)
 
     # -- running
 
     def _running(self, plan: FrozenPlan) -> None:
         rows = self.rows
         self._forecast(plan, rows)
+        self._suspects(plan, rows)
         admission = self._admission(plan, rows)
-        self.draft.wake = tuple(dict.fromkeys((*admission.new, *self._mismatched(rows, admission))))
+        self.draft.wake = tuple(dict.fromkeys((*admission.new, *self._mismatched(rows, admission), *self._to_look(rows))))
         if self.cancelled:
             self.draft.wake = tuple(row.name for row in rows.open.values())
         elif not (self.suspended or self.spent or self.unconfirmed or plan.judged_only):
             window = self.policy.look_ahead * self.facts.spec.parallelism
-            self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full)
+            gone = {Lane(Scope.TASK, task) for task in self.withdrawn}
+            self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full | gone)
             if self.draft.create_trials:
                 self.draft.delays.append(0.0)
         judged = self._judging(plan, rows)
         self._counted(plan, rows, judged)
-        if judged == plan.groups:
-            self._reporting(plan)
-        elif self.cancelled and not rows.open and judged == len(self._due(plan, rows)):
+        if self._everything_is(judged, plan):
+            if judged:
+                self._reporting(plan)
+            else:
+                self._all_withdrawn()
+        elif self.cancelled and not rows.open and len(judged) == len(self._due(plan, rows)):
             if judged:
                 self._reporting(plan)
             else:
@@ -262,6 +301,50 @@ class _Step:
         if not self.failing:  # whoever deletes a failed Job lets it run again
             self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Failed")})
         self._show_plan(plan)
+
+    def _suspects(self, plan: FrozenPlan, rows: Rows) -> None:
+        """Who runs the control of a task, and which tasks are withdrawn."""
+        spec, known = self.facts.spec, self.status
+        holders = {row.trial for row in known.controls if row.end is None}
+        busy = sum(row.phase in ACTIVE and (not row.awaiting or row.name in holders) for row in rows.open.values())
+        free = 0 if self.suspended or self.cancelled else spec.parallelism - busy
+        controls = controls_of(plan, rows, known.controls, self.name, free)
+        withdrawn = withdrawn_of(plan, rows, controls, known.withdrawn)
+        self.status = known.model_copy(update={"controls": controls, "withdrawn": withdrawn, "round": round_of(spec)})
+        for one in withdrawn:
+            if one.task not in self.withdrawn:
+                self.draft.events.append(Note("Warning", "TaskWithdrawn", f"{one.task} is left out for all configurations"))
+        self.withdrawn = frozenset(one.task for one in withdrawn)
+        self.again = self._renewable()
+        text = told(rows, controls, withdrawn)
+        if text:
+            self.condition("TasksSuspect", "True", "VerifierFault", text[:32768])
+
+    def _to_look(self, rows: Rows) -> Iterator[str]:
+        """Trials that a control, a withdrawal or a renewal concerns and that have not seen it."""
+        controls = {row.task: row for row in self.status.controls}
+        for row in rows.open.values():
+            if row.awaiting:
+                control = controls.get(row.task)
+                mine = control is not None and control.trial == row.name and not self.suspended
+                if control is not None and (control.end is not None or (mine and not row.runs_control)):
+                    yield row.name
+            elif row.phase is Phase.PENDING and row.task in self.withdrawn:
+                yield row.name
+        yield from (row.name for row in self.again.values())
+
+    def _everything_is(self, judged: Collection[int], plan: FrozenPlan) -> bool:
+        """Whether all groups are judged that are to be, and nothing of a withdrawn task still runs."""
+        left = plan.groups - len(self.withdrawn) * len(plan.configurations)
+        running = bool(self.withdrawn) and any(row.task in self.withdrawn for row in self.rows.open.values())
+        return len(judged) == left and not running and not self.again
+
+    def _all_withdrawn(self) -> None:
+        """Nothing is left to judge."""
+        text = "every task is withdrawn: their own tests fail with the reference solutions; there is no report"
+        self.condition("Complete", "True", "Incomplete", text)
+        self.draft.grants = frozenset()
+        self.draft.events.append(Note("Warning", "Complete", text))
 
     def _admission(self, plan: FrozenPlan, rows: Rows) -> Admission:
         """Who may start, and why not more."""
@@ -271,7 +354,9 @@ class _Step:
         throttled = throttled_caps(plan, rows, rows.throttle_ends(self.policy.throttle_window), spec, self.policy)
         self.spent = self._spending(rows)
         held = self.suspended or self.cancelled or self.spent or self.unconfirmed
-        bounds = Bounds(spec.parallelism, {**asked_caps(plan, spec), **throttled}, breaker, held=held)
+        holders = frozenset(row.trial for row in self.status.controls if row.end is None)
+        caps = {**asked_caps(plan, spec), **throttled}
+        bounds = Bounds(spec.parallelism, caps, breaker, held=held, holders=holders, withdrawn=self.withdrawn)
         admission = admit(plan, rows, self.facts.granted, bounds, self.now, self.policy)
         self.draft.grants, self.draft.broken, self.draft.avoid = admission.grants, admission.broken, breaker.nodes
         self.draft.delays += [admission.next_due, breaker.again]
@@ -348,17 +433,19 @@ class _Step:
     def _due(self, plan: FrozenPlan, rows: Rows) -> list[int]:
         """Groups that are judged or to be judged. Of those that another sweep ran, nothing new is begun while nobody has said
         yes or after a cancel."""
-        groups = complete_groups(plan, rows)
+        groups = complete_groups(plan, rows, self.withdrawn, self.again)
         if not (plan.judged_only and (self.cancelled or self.unconfirmed)):
             return groups
         return [group for group in groups if judge_job(self.name, group) in self.facts.jobs]
 
-    def _judging(self, plan: FrozenPlan, rows: Rows) -> int:
-        """Start and read judge Jobs; returns the number of groups judged."""
-        judged = running = 0
+    def _judging(self, plan: FrozenPlan, rows: Rows) -> list[int]:
+        """Start and read judge Jobs; returns the groups judged."""
+        judged: list[int] = []
+        running = 0
         new: list[int] = []
+        rounds = rounds_of(plan, rows)
         for group in self._due(plan, rows):
-            job = self.facts.jobs.get(judge_job(self.name, group))
+            job = self.facts.jobs.get(judge_job(self.name, group, rounds.get(group, 1)))
             if job is None:
                 new.append(group)
                 continue
@@ -368,7 +455,7 @@ class _Step:
                 self.draft.delays.append(state.again)
                 self.blocked = state.blocked or self.blocked
             elif isinstance(state, Gone) or (isinstance(state, Done) and state.message.result is Result.JUDGED):
-                judged += 1  # a kept Job without a pod was read before: a refused one would have been replaced
+                judged.append(group)  # a kept Job without a pod was read before: a refused one would have been replaced
             else:
                 running += 1
                 self._unresolved(job, Task.JUDGE, state, group, bounded="JudgeFailed")
@@ -388,10 +475,11 @@ class _Step:
             self._failed(bounded, f"Job {job.job.name}: {reason}: {text}")
 
     def _reporting(self, plan: FrozenPlan) -> None:
-        job = self.facts.jobs.get(report_job(self.name))
+        intent = self._intent(Task.REPORT, 1, 0)
+        job = self.facts.jobs.get(report_job(self.name, intent.n))
         if job is None:
             if not self.suspended:
-                self.draft.create_jobs.append(JobIntent(Task.REPORT))
+                self.draft.create_jobs.append(intent)
             return
         state = job_state(job, Task.REPORT, self.now, self.policy, limit=self.policy.job_limit)
         if isinstance(state, Running):
@@ -413,27 +501,17 @@ class _Step:
         self.draft.events.append(Note("Normal", "Cancelled", text))
 
     def _complete(self, plan: FrozenPlan, message: Termination) -> None:
-        invalid = self.status.counts.invalid
-        partial = self.status.counts.groups_judged < plan.groups
-        reason = "Incomplete" if invalid or partial or message.reason == "Incomplete" else "Scored"
-        text = f"{plan.size} trials scored"
-        if reason == "Incomplete":  # without an Invalid trial: the report did not find every group in storage
-            lost = f"{invalid} of {plan.size} trials ended Invalid" if invalid else "not every trial is in the report"
-            text = f"{lost} ({message.message}); missing is not 0" if message.message else f"{lost}; missing is not 0"
-        if self.cancelled and reason == "Incomplete":
-            judged = f"{self.status.counts.groups_judged} of {plan.groups} groups were complete and are in the report"
-            reason, text = "Cancelled", f"spec.cancel is true; {judged}; missing is not 0"
+        counts, spec = self.status.counts, self.facts.spec
+        partial = message.reason == "Incomplete"
+        reason, text = completion(plan, spec, counts, message.message, report_is_partial=partial)
+        before = find(self.facts.status.conditions, "Complete")
         self.condition("Complete", "True", reason, text)
         self.status = self.status.model_copy(
-            update={
-                "report_uri": message.uri,
-                "report_digest": message.seal,
-                "scores": message.scores[:50],
-                **columns(message.scores),
-            }
+            update={"report_uri": message.uri, "report_digest": message.seal, **shown_scores(reason, spec, message.scores)}
         )
         self.draft.grants = frozenset()
-        self.draft.events.append(Note("Normal", "Complete", f"{text}; report: {message.uri}"))
+        if before is None or before.status != "True":
+            self.draft.events.append(Note("Normal", "Complete", f"{text}; report: {message.uri}"))
 
     # -- status
 
@@ -455,8 +533,8 @@ class _Step:
         elif find(self.status.conditions, "Suspended") is not None:
             self.condition("Suspended", "False", "Resumed", "")
 
-    def _counted(self, plan: FrozenPlan, rows: Rows, judged: int) -> None:
-        counts = count(plan, rows, judged)
+    def _counted(self, plan: FrozenPlan, rows: Rows, judged: Collection[int]) -> None:
+        counts = count(plan, rows, judged, self.withdrawn)
         text = f"{counts.sealed + counts.invalid}/{counts.total}"
         self.status = self.status.model_copy(update={"counts": counts, "trials": text})
 

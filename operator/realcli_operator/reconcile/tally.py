@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
@@ -10,6 +10,7 @@ from realcli.api.sweep import ModeCounts, SweepCounts
 from realcli.scoring.records import GroupInput, GroupMember
 from realcli_operator.kube.views import TrialView
 from realcli_operator.reconcile.facts import trial_status
+from realcli_operator.reconcile.origin import source_counts
 from realcli_operator.reconcile.recent import Row
 from realcli_operator.reconcile.rows import Rows
 
@@ -19,8 +20,9 @@ def rows_of(trials: Iterable[TrialView]) -> Rows:
     return Rows(tuple(trials))
 
 
-def count(plan: FrozenPlan, rows: Rows, judged: int) -> SweepCounts:
-    """The counters. Trials that do not exist yet are pending."""
+def count(plan: FrozenPlan, rows: Rows, judged: Collection[int], withdrawn: Collection[str] = ()) -> SweepCounts:
+    """The counters; ``judged`` by number of the group, ``withdrawn`` by name of the task. Trials that do not exist yet are
+    pending, but for those of withdrawn tasks, which never will."""
     per_mode = plan.size // len(plan.modes)
 
     def of(mode: str) -> ModeCounts:
@@ -31,32 +33,60 @@ def count(plan: FrozenPlan, rows: Rows, judged: int) -> SweepCounts:
     phases = {phase: sum(rows.phases[(mode, phase)] for mode in plan.modes) for phase in Phase}
     settled = phases[Phase.SEALED] + phases[Phase.INVALID]
     running = phases[Phase.WORKING] + phases[Phase.VERIFYING]
-    return SweepCounts(
+    never = 0
+    if withdrawn:
+        there = sum(row.task in withdrawn for row in rows.values())
+        never = len(withdrawn) * (plan.size // len(plan.tasks)) - there
+    incomplete = {plan.group_of(ordinal) for ordinal in rows.invalid}.intersection(judged)
+    counts = SweepCounts(
         total=plan.size,
         created=len(rows),
-        pending=plan.size - settled - running,
+        pending=plan.size - settled - running - never,
         working=phases[Phase.WORKING],
         verifying=phases[Phase.VERIFYING],
         sealed=phases[Phase.SEALED],
         invalid=phases[Phase.INVALID],
+        withdrawn=never,
         exec=of("EXEC"),
         collab=of("COLLAB"),
         groups=plan.groups,
-        groups_judged=judged,
+        groups_judged=len(judged),
+        groups_incomplete=len(incomplete),
+        groups_withdrawn=len(withdrawn) * len(plan.configurations),
+        tasks_withdrawn=len(withdrawn),
+    )
+    return source_counts(plan, counts) if plan.judged_only else counts
+
+
+def complete_groups(plan: FrozenPlan, rows: Rows, withdrawn: Collection[str] = (), again: Collection[int] = ()) -> list[int]:
+    """Groups all of whose trials are terminal, sorted, but for those of withdrawn tasks and those with a trial that runs
+    ``again``. One with a cancelled trial never is: it is not to be judged."""
+    if plan.judged_only:  # they ended in another sweep
+        return list(range(plan.groups))
+    members = plan.repeats * len(plan.modes)
+    left_out = {index for index, task in enumerate(plan.tasks) if task.name in withdrawn}
+    open_ = {plan.group_of(ordinal) for ordinal in again}
+    return sorted(
+        group
+        for group, number in rows.finished(plan).items()
+        if number == members and group % len(plan.tasks) not in left_out and group not in open_
     )
 
 
-def complete_groups(plan: FrozenPlan, rows: Rows) -> list[int]:
-    """Groups all of whose trials are terminal, sorted. One with a cancelled trial never is: it is not to be judged."""
-    members = plan.repeats * len(plan.modes)
-    return sorted(group for group, number in rows.finished(plan).items() if number == members)
+def rounds_of(plan: FrozenPlan, rows: Rows) -> dict[int, int]:
+    """n of the groups that hold a renewed trial; that of all others is 1."""
+    found: dict[int, int] = {}
+    for ordinal, row in rows.renewed.items():
+        group = plan.group_of(ordinal)
+        found[group] = max(found.get(group, 1), row.round)
+    return found
 
 
-def group_input(plan: FrozenPlan, rows: Mapping[int, Row], group: int) -> GroupInput:
-    """What the judge Job of a complete group is told."""
+def group_input(plan: FrozenPlan, rows: Mapping[int, Row], group: int, n: int = 1) -> GroupInput:
+    """What the judge Job of a complete group is told; the ``n``-th of the group."""
     configuration, task = divmod(group, len(plan.tasks))
     members = []
-    for ordinal in plan.ordinals_of_group(group):
+    for ordinal in () if plan.judged_only else plan.ordinals_of_group(group):  # else the source's, which the Job reads
         status = trial_status(rows[ordinal].view)
         cell = plan.coordinates(ordinal)
         members.append(
@@ -72,6 +102,7 @@ def group_input(plan: FrozenPlan, rows: Mapping[int, Row], group: int) -> GroupI
                 verify_attempt=status.verify_attempt or None,
                 work_seal=status.work_seal_digest,
                 seal=status.seal_digest,
+                control=status.control,
             )
         )
-    return GroupInput(configuration=plan.configurations[configuration].name, task=plan.tasks[task].name, members=members)
+    return GroupInput(configuration=plan.configurations[configuration].name, task=plan.tasks[task].name, n=n, members=members)

@@ -7,9 +7,8 @@ knows was created just before a crash and is taken over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from realcli.api.base import seconds
 from realcli.api.outcomes import Effect, Phase, effect_of
@@ -17,6 +16,7 @@ from realcli.api.termination import Result, Termination, parse_termination
 from realcli.api.trial import TrialStatus
 from realcli_operator.kube.views import ContainerState, PodView
 from realcli_operator.reconcile.conditions import find, rfc3339, with_condition
+from realcli_operator.reconcile.control import ControlStep, awaits, candidate, failed_on, worked
 from realcli_operator.reconcile.endfacts import (
     SESSION,
     Overdue,
@@ -26,7 +26,6 @@ from realcli_operator.reconcile.endfacts import (
     describe,
     facts_of,
     facts_of_absent,
-    failed_while_running,
     scheduled_at,
     session_message,
     taken_of,
@@ -37,13 +36,12 @@ from realcli_operator.reconcile.endfacts import (
 )
 from realcli_operator.reconcile.ends import UNEXPLAINED, End, end_of, is_fault
 from realcli_operator.reconcile.facts import TrialFacts
-from realcli_operator.reconcile.names import PodNumbers, pod_numbers, verify_pod, work_pod
+from realcli_operator.reconcile.names import verify_pod, work_pod
 from realcli_operator.reconcile.outcome import (
     MAX_MESSAGE,
     began,
     carried,
     ended,
-    ended_well,
     placed,
     troubled,
     verdict_of,
@@ -52,7 +50,9 @@ from realcli_operator.reconcile.outcome import (
 from realcli_operator.reconcile.plans import Note, PodIntent, Removal, TrialPlan, earliest
 from realcli_operator.reconcile.policy import Policy, backoff
 from realcli_operator.reconcile.queued import admitted, queued, ungated_since
-from realcli_operator.reconcile.recent import HELD_BACK
+from realcli_operator.reconcile.recent import HELD_BACK, NOT_THE_NODE
+from realcli_operator.reconcile.renewal import is_renewable, renewed
+from realcli_operator.reconcile.sourced import lost, settled, sourced
 from realcli_operator.reconcile.storage import storage_back, storage_seen
 
 
@@ -61,22 +61,15 @@ def decide_trial(facts: TrialFacts, now: datetime, policy: Policy | None = None)
     return _Step(facts, now, policy or Policy()).decide()
 
 
-class _Step:
-    """One decision: the arguments that every rule needs, and the rules."""
-
-    def __init__(self, facts: TrialFacts, now: datetime, policy: Policy) -> None:
-        self.facts = facts
-        self.now = now
-        self.policy = policy
-        self.name = facts.trial.name
-        self.generation = facts.trial.generation
+class _Step(ControlStep):
+    """The rules."""
 
     def decide(self) -> TrialPlan:
         if self.facts.trial.deleting:
             return TrialPlan()
         status = self.facts.status
         if status.phase.terminal:
-            return TrialPlan(delete=self._removals(self.facts.pods, doomed=True))
+            return TrialPlan(delete=self._removals(self.facts.pods, doomed=True), status=self._renewed(status))
         plan = self._next(status)
         return self._cancelled(plan) if self.facts.sweep.cancel else plan
 
@@ -89,10 +82,19 @@ class _Step:
         over = ended(status, Phase.INVALID, "Cancelled", text, self.now, self.generation)
         return TrialPlan(delete=self._removals(self.facts.pods, doomed=True), status=over)
 
+    def _renewed(self, status: TrialStatus) -> TrialStatus | None:
+        """`spec.retryInvalid`: an Invalid trial runs again, once the sweep knows what its control said."""
+        spec, row = self.facts.sweep, self.facts.control
+        if not is_renewable(spec, status.phase, status.reason or "", status.round, withdrawn=self.facts.withdrawn):
+            return None
+        mine = row is not None and row.trial == self.name and row.end is None
+        return None if mine else renewed(status, spec, self.generation)
+
     def _next(self, status: TrialStatus) -> TrialPlan:
         newest = max((numbers.attempt for numbers in self._numbers()), default=0)
         if newest > status.attempt:
-            status = began(self.facts, newest, self.now)
+            begin = began if self.facts.plan.source is None else sourced
+            status = begin(self.facts, newest, self.now)
         elif status.phase is Phase.PENDING:
             return self._between_attempts(status)
         last = max((n.verify for n in self._numbers() if n.attempt == status.attempt), default=0)
@@ -112,9 +114,16 @@ class _Step:
 
     def _between_attempts(self, status: TrialStatus) -> TrialPlan:
         removals = self._removals(self.facts.pods, doomed=True)
+        if self.facts.withdrawn:
+            text = f"task {self.facts.spec.task} is withdrawn from the sweep: its own tests fail with the reference solution"
+            over = ended(status, Phase.INVALID, "VerifierFault", text, self.now, self.generation)
+            return TrialPlan(delete=removals, status=over)
         alive = [pod for pod in self.facts.pods if not pod.finished]
         if alive:
             return TrialPlan(delete=removals, requeue_after=min(self._until_lost(pod) for pod in alive))
+        as_there = settled(self.facts, self.now)
+        if as_there is not None:
+            return TrialPlan(delete=removals, status=as_there)
         wait = self._until(status.retry_after)
         if wait > 0:
             return TrialPlan(delete=removals, requeue_after=wait)
@@ -126,7 +135,12 @@ class _Step:
             told = status.model_copy(update={"reason": self.facts.held}) if self.facts.held != shown else None
             return TrialPlan(delete=removals, status=told)
         attempt = status.attempt + 1
-        return TrialPlan(PodIntent(attempt), removals, began(self.facts, attempt, self.now))
+        if self.facts.plan.source is not None:
+            plan = self._verify(sourced(self.facts, attempt, self.now), None)
+            return TrialPlan(plan.create, removals, plan.status)
+        broke = status.last_invalid_reason is not None and status.last_invalid_reason not in NOT_THE_NODE
+        avoid = (status.last_invalid_node,) if broke and status.last_invalid_node is not None else ()
+        return TrialPlan(PodIntent(attempt, avoid=avoid), removals, began(self.facts, attempt, self.now))
 
     # -- working
 
@@ -171,9 +185,10 @@ class _Step:
         if seal is not None:
             status = status.model_copy(update={"work_seal_digest": seal})
         there = self.facts.pod(verify_pod(self.name, status.attempt, number))  # created just before a crash
-        intent = None if there is not None else PodIntent(status.attempt, number, status.work_seal_digest)
+        intent = PodIntent(status.attempt, number, status.work_seal_digest, avoid=tuple(status.verify_nodes))
         # It may have ended meanwhile; what it says is read in the next step, so it is not among the pods that go.
-        return TrialPlan(intent, self._removals(pod for pod in self.facts.pods if pod is not there), status)
+        removals = self._removals(pod for pod in self.facts.pods if pod is not there)
+        return TrialPlan(intent if there is None else None, removals, status)
 
     def _verifying_began(self, status: TrialStatus, number: int) -> TrialStatus:
         conditions = with_condition(status.conditions, "Running", "True", "Verifying", "", self.now, self.generation)
@@ -190,6 +205,8 @@ class _Step:
         )
 
     def _verifying(self, status: TrialStatus) -> TrialPlan:
+        if status.awaiting is not None:
+            return self._controlling(status)
         name = verify_pod(self.name, status.attempt, status.verify_attempt)
         pod = self.facts.pod(name)
         if status.retry_after is not None:  # this verify pod has failed; the next one waits
@@ -197,52 +214,67 @@ class _Step:
         if pod is None:
             if name not in self.facts.absent:
                 return TrialPlan(requeue_after=1.0)
-            return self._verify_failed(status, "PodLost", f"verify pod {name} is gone and left no message")
+            return self._verify_failed(status, None, "PodLost", f"verify pod {name} is gone and left no message")
         message = parse_termination(session_message(pod))
         if message is None or message.phase != "Verify":
             if not self._is_over(pod):
                 return self._unfinished(status, pod)
-            return self._verify_over(status, end_of(facts_of(pod, Work.VERIFY)))
+            return self._verify_over(status, pod, end_of(facts_of(pod, Work.VERIFY)))
         # It has spoken: what still runs in the pod does not matter.
         if message.result is Result.VERDICT:
             return self._verdict(status, pod, message)
         if message.result in (Result.NO_WORK_SEAL, Result.WORK_INVALID):
             return self._no_work_seal(status, message)
         # If the pod was taken back, verifier and session end at once, and the session sees only the first: the table knows.
-        return self._verify_over(status, end_of(facts_of(pod, Work.VERIFY)))
+        return self._verify_over(worked(status, message), pod, end_of(facts_of(pod, Work.VERIFY)))
 
     def _verdict(self, status: TrialStatus, pod: PodView, message: Termination) -> TrialPlan:
         judged = verdict_of(status, message)
         if isinstance(judged, str):
-            return self._verify_failed(status, "VerifierFault", f"{judged}; {describe(pod)}")
+            return self._verify_failed(status, pod.node, "VerifierFault", f"{judged}; {describe(pod)}")
         reason = judged.reason or ""
+        if self.facts.plan.source is not None:  # there was no work pod to say it
+            judged = placed(judged, pod)
         over = ended(judged, Phase.SEALED, reason, message.message or "", self.now, self.generation)
         return TrialPlan(delete=self._removals(self.facts.pods, doomed=True), status=over)
 
     def _no_work_seal(self, status: TrialStatus, message: Termination) -> TrialPlan:
         """There is nothing (valid) to verify: the attempt ends as its pod did, or as its invalid seal says."""
+        if self.facts.plan.source is not None:
+            over = lost(self.facts, status, message.message or "", self.now)
+            note = Note("Warning", over.reason or "", over.message or "")
+            return TrialPlan(delete=self._removals(self.facts.pods, doomed=True), status=over, events=(note,))
         sealed_as = (message.work_end or message.reason) if message.result is Result.WORK_INVALID else None
         anchor, said, text = status.work_seal_digest, message.message or "", status.message or message.message or ""
         # A session that was told to end (SessionLost) cannot say why; the pod's end, if it was seen, does.
         found = without_seal(status.work_end, sealed_as=sealed_as, anchor=anchor, said=said, text=text)
         return self._work_over(status, end_of(found), None)
 
-    def _verify_over(self, status: TrialStatus, end: End) -> TrialPlan:
-        """What follows from the end of a verify pod without a verdict."""
-        plan = self._verify_failed(status, end.reason, end.message)
+    def _verify_over(self, status: TrialStatus, pod: PodView, end: End) -> TrialPlan:
+        """What follows from the end of a verify or control pod that said nothing of use."""
+        if status.awaiting is not None:
+            plan = self._control_over(status, pod.node, end)
+        else:
+            plan = self._verify_failed(status, pod.node, end.reason, end.message)
         return replace(plan, events=(*plan.events, *_gap(end)))
 
-    def _verify_failed(self, status: TrialStatus, reason: str, message: str) -> TrialPlan:
+    def _verify_failed(self, status: TrialStatus, node: str | None, reason: str, message: str) -> TrialPlan:
         """No verdict from this pod. What neither task nor verifier can help (storage or the node away, the pod taken
         back) is no fault of the verifier and is waited for: the work is sealed and must not be lost to it."""
         fault = is_fault(reason)
-        faults = status.verify_faults + fault
-        status = status.model_copy(update={"verify_faults": faults, "message": message[:MAX_MESSAGE]})
+        status = failed_on(status, node).model_copy(
+            update={"verify_faults": status.verify_faults + fault, "message": message[:MAX_MESSAGE]}
+        )
+        if fault:
+            status = status.model_copy(update={"reason": candidate(reason, status.reason)})
         removals = self._removals(self.facts.pods, doomed=True)
-        if faults >= self.policy.verify_faults or status.verify_attempt >= self.policy.verify_pods:
-            number = faults if faults >= self.policy.verify_faults else status.verify_attempt
+        if status.verify_faults >= self.policy.verify_faults and self.facts.plan.platform.control:
+            status = awaits(status, message)
+            note = Note("Warning", "AwaitsControl", f"{status.message}"[:1000])
+            return TrialPlan(delete=removals, status=status, requeue_after=self.policy.control_again, events=(note,))
+        if status.verify_faults >= self.policy.verify_faults or status.verify_attempt >= self.policy.verify_pods:
             why = "VerifierFault" if fault else reason if effect_of(reason) is not Effect.HELD else "PodLost"
-            text = f"{number} verify pods ended without a verdict, the last: {message}"
+            text = f"{status.verify_attempt} verify pods ended without a verdict, the last: {message}"
             over = ended(status, Phase.INVALID, why, text, self.now, self.generation)
             return TrialPlan(delete=removals, status=over, events=(Note("Warning", why, text),))
         wait = backoff(seconds(self.facts.sweep.retry.backoff), status.verify_attempt, self.policy.max_backoff)
@@ -287,7 +319,8 @@ class _Step:
         if running is not None and running.status == "False":
             word = status.phase.value
             conditions = with_condition(status.conditions, "Running", "True", word, "", self.now, self.generation)
-            status = status.model_copy(update={"conditions": conditions, "reason": None, "message": None})
+            reason = status.reason if status.verify_faults else None  # what earlier verify pods count as
+            status = status.model_copy(update={"conditions": conditions, "reason": reason, "message": None})
         session = pod.container(SESSION)
         if session is None or session.state is not ContainerState.TERMINATED or session.finished_at is None:
             return TrialPlan(status=self._changed(status))
@@ -305,7 +338,7 @@ class _Step:
             status = work_ended(status, end.reason, end.message)
         elif not working:
             text = f"the session left no message: {describe(pod)}"
-            return self._verify_over(status, end_of(facts_of(pod, Work.VERIFY, text=text)))
+            return self._verify_over(status, pod, end_of(facts_of(pod, Work.VERIFY, text=text)))
         return TrialPlan(delete=(Removal(pod.name, pod.uid),), status=self._changed(status), requeue_after=60.0)
 
     def _not_started(self, status: TrialStatus, pod: PodView) -> TrialPlan:
@@ -342,7 +375,7 @@ class _Step:
     def _give_up(self, status: TrialStatus, pod: PodView, overdue: Overdue, text: str) -> TrialPlan:
         """A pod that never ran the agent (or the verifier) beside its session."""
         if status.verify_attempt:
-            return self._verify_over(status, end_of(facts_of(pod, Work.VERIFY, overdue=overdue, text=text)))
+            return self._verify_over(status, pod, end_of(facts_of(pod, Work.VERIFY, overdue=overdue, text=text)))
         end = end_of(facts_of(pod, Work.WORK, overdue=overdue, text=text))
         return self._work_over(placed(status, pod), end, None)
 
@@ -364,11 +397,12 @@ class _Step:
             last = {"reason": reason, "at": rfc3339(self.now), "began": status.started_at, "node": status.node}
             status = status.model_copy(update={f"last_invalid_{name}": value for name, value in last.items()})
         allowed = self.facts.sweep.retry.infrastructure
-        if effect is Effect.FINAL or (effect is Effect.RETRY and invalid > allowed):
-            text = message if effect is Effect.FINAL else f"{message} (attempt {invalid} of {allowed + 1}, the last)"
+        now_invalid = invalid - status.earlier_invalid  # since it was renewed
+        if effect is Effect.FINAL or (effect is Effect.RETRY and now_invalid > allowed):
+            text = message if effect is Effect.FINAL else f"{message} (attempt {now_invalid} of {allowed + 1}, the last)"
             over = ended(status, Phase.INVALID, reason, text, self.now, self.generation)
             return TrialPlan(delete=removals, status=over, events=(Note("Warning", reason, text),))
-        times = status.attempt - invalid if effect is Effect.HELD else invalid  # what is held is not bounded: it slows down
+        times = status.attempt - invalid if effect is Effect.HELD else now_invalid  # what is held is not bounded: it slows down
         wait = backoff(base, times, self.policy.max_backoff)
         conditions = with_condition(status.conditions, "Running", "False", reason, message, self.now, self.generation)
         waiting = status.model_copy(
@@ -383,52 +417,6 @@ class _Step:
         )
         note = Note("Warning", reason, f"attempt {status.attempt}: {message}")
         return TrialPlan(delete=removals, status=waiting, requeue_after=wait, events=(note,))
-
-    # -- helpers
-
-    def _numbers(self) -> list[PodNumbers]:
-        found = (pod_numbers(self.name, pod.name) for pod in self.facts.pods)
-        return [numbers for numbers in found if numbers is not None]
-
-    def _removals(self, pods: Iterable[PodView], *, doomed: bool = False) -> tuple[Removal, ...]:
-        """Pods whose outcome this step has written down. A pod that still runs goes only if it is ``doomed``."""
-        result = []
-        for pod in pods:
-            if pod.finished:
-                if not (self.policy.keep_failed_pods and not ended_well(pod)):
-                    result.append(Removal(pod.name, pod.uid))
-            elif pod.deleting:
-                if self._until_lost(pod) <= 0:
-                    result.append(Removal(pod.name, pod.uid, 0))
-            elif doomed:
-                result.append(Removal(pod.name, pod.uid))
-        return tuple(result)
-
-    def _is_over(self, pod: PodView) -> bool:
-        """Whether it is terminal, and what its session left can be read: a kubelet that evicts says Failed while the containers
-        still run, and their ends a moment later."""
-        return pod.finished and self._until_settled(pod) <= 0
-
-    def _until_settled(self, pod: PodView) -> float:
-        """Seconds for which the ends of a terminal pod's containers may still come."""
-        since = failed_while_running(pod)
-        return 0.0 if since is None else self.policy.session_exit_grace - (self.now - since).total_seconds()
-
-    def _changed(self, status: TrialStatus) -> TrialStatus | None:
-        return status if status != self.facts.status else None
-
-    def _until(self, time: str | None) -> float:
-        return (datetime.fromisoformat(time) - self.now).total_seconds() if time else 0.0
-
-    def _at(self, wait: float) -> str:
-        # Rounded up: whole seconds are what the API keeps.
-        return rfc3339(self.now + timedelta(seconds=wait, milliseconds=999))
-
-    def _until_lost(self, pod: PodView) -> float:
-        """Seconds until a terminating pod counts as lost with its node."""
-        if pod.deletion_timestamp is None:
-            return 60.0
-        return self.policy.node_lost_grace - (self.now - pod.deletion_timestamp).total_seconds()
 
 
 def _gap(end: End) -> tuple[Note, ...]:

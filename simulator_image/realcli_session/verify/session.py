@@ -24,10 +24,11 @@ from realcli.scoring.sources import SourceChanged
 from realcli.storage.opening import open_store
 from realcli.storage.paths import VerifyPaths
 from realcli.storage.port import AlreadyStored, NotFound, ObjectStore, StorageConfig, StorageError
+from realcli_session.cgroup import differs
 from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_lock, trial_of, with_source
 from realcli_session.patience import patiently
 from realcli_session.phases.archive import unarchive
-from realcli_session.phases.limits import QUIESCE_KILL, STATE_BYTES, STATE_ENTRIES
+from realcli_session.phases.limits import STATE_BYTES, STATE_ENTRIES
 from realcli_session.phases.setup import SetupRefused, check_hello, place
 from realcli_session.release import SocketUse
 from realcli_session.runner.errors import RunnerError, RunnerLost
@@ -36,20 +37,12 @@ from realcli_session.settings import KILL_AFTER_VERDICT, Settings
 from realcli_session.termination import shorten
 from realcli_session.verify.checkers import as_lines, run_checkers
 from realcli_session.verify.checks import Run, TakenSnapshot, planned, taken_snapshots
+from realcli_session.verify.grading import NoVerdict, grade
 from realcli_session.verify.replaced import ToolsReplaced
-from realcli_session.verify.reward import NoReward, read_checks, read_reward
-from realcli_session.verify.tests import put_tests, read_ctrf, read_rewards, run_tests
+from realcli_session.verify.tests import put_tests
 
 SEEN_FROM_OUTSIDE = frozenset({"AgentOutOfMemory", "AgentDiskLimit"})
 MAX_URI = 200
-
-
-class NoVerdict(Exception):
-    """Verify ends without a verdict. `reason` is what it would count as if the control passed."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 class NoWorkSeal(Exception):
@@ -84,12 +77,15 @@ async def run_verify(
         if earlier is not None:
             return _told(trial, _verdict(settings, sealed, digest, *earlier))
         session = VerifySession(config, settings, store, trial, sealed, digest, verify)
-        made, made_digest = await (session.without_state() if sealed.state is None else session.run(socket))
+        try:
+            made, made_digest = await (session.without_state() if sealed.state is None else session.run(socket))
+        except NoVerdict as error:
+            print(f"{error.reason} {error}", file=sys.stderr, flush=True)
+            none = _message(settings, Result.NO_VERDICT, sealed, digest, reason=error.reason)
+            return none.model_copy(update={"message": shorten(str(error))})
         return _told(trial, _verdict(settings, sealed, digest, made, made_digest))
     except (NoWorkSeal, SourceChanged) as error:
         return _plain(settings, Result.NO_WORK_SEAL, None, str(error))
-    except NoVerdict as error:
-        return _plain(settings, Result.NO_VERDICT, error.reason, str(error))
     except (InputRefused, BenchmarkError, SetupRefused, AlreadyStored) as error:
         return _plain(settings, Result.NO_VERDICT, "VerifierFault", str(error))
     except StorageError as error:
@@ -169,6 +165,9 @@ class VerifySession:
 
     async def run(self, socket: SocketUse) -> tuple[VerifySeal, str]:
         """Restore, test, read, seal. Raises NoVerdict and what else keeps a verdict from being reached."""
+        unlike = differs(self._trial.lock.cgroup, self._settings.cgroup, self._settings.node)
+        if unlike is not None:
+            raise NoVerdict("SetupTimeout", unlike)
         limit = seconds(self._trial.lock.spec.limits.setup)
         with contextlib.closing(socket.listen()) as listener:
             task, run, state = await patiently(self._fetch, self._settings.storage_patience)
@@ -184,35 +183,17 @@ class VerifySession:
     async def _judge(self, runner: RunnerPort, task: Task, run: RunJson, state: Path) -> tuple[VerifySeal, str]:
         check_hello(runner.hello)
         await self._prepare(runner, task, run, state)
-        try:
-            ran = await run_tests(runner, self._trial.task.workdir, self._trial.task.verifier_seconds)
-        except RunnerLost as lost:
-            raise NoVerdict("NoReward", f"the runner was lost while the tests ran: {lost.reason}") from lost
-        except RunnerError as error:
-            raise NoVerdict("AgentBrokeEnvironment", f"the tests could not be started: {error}") from error
-        await self._put(self._paths.logs, ran.log)
-        try:
-            report = await runner.quiesce(grace=0.0, kill=QUIESCE_KILL)  # whoever still runs may not write any more
-            if report.survivors or not report.proven:
-                left = ", ".join(" ".join(p.argv)[:80] for p in report.survivors[:5]) or "not proven"
-                raise NoVerdict("NoReward", f"something could not be stopped before the reward is read: {left}")
-            if ran.timed_out:
-                raise NoVerdict("VerifierTimeout", f"the tests were killed after {self._trial.task.verifier_seconds:g} s")
-            rewards, ctrf = await read_rewards(runner), await read_ctrf(runner)
-        except (RunnerLost, RunnerError) as error:
-            raise NoVerdict("NoReward", f"the reward could not be read: {error}") from error
-        found = read_reward(rewards)
-        if isinstance(found, NoReward):
-            raise NoVerdict("NoReward", f"{found.why} (test.sh ended with {ran.exit_code})")
-        if ctrf is not None:
-            await self._put(self._paths.ctrf, ctrf)
+        lock = self._trial.task
+        graded = await grade(runner, lock.workdir, lock.verifier_seconds, lambda log: self._put(self._paths.logs, log))
+        if graded.ctrf is not None:
+            await self._put(self._paths.ctrf, graded.ctrf)
         return await self._seal(
             Verdict(
-                reward=found.reward,
-                rewards=dict(found.rewards),
-                checks=None if ctrf is None else read_checks(ctrf),
-                exit_code=ran.exit_code,
-                seconds=f"{ran.seconds:.3f}",
+                reward=graded.reward.reward,
+                rewards=dict(graded.reward.rewards),
+                checks=graded.checks,
+                exit_code=graded.exit_code,
+                seconds=f"{graded.seconds:.3f}",
                 replaced=self._replaced,
             ),
             lambda: self._checks(runner, task, run),

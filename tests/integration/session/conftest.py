@@ -45,15 +45,21 @@ def plan(tmp_path: Path, provider: ScriptedProvider, toolkit: Path, agent: Path)
 
 @pytest.fixture
 def mini(tmp_path: Path) -> Callable[..., Path]:
-    """`mini(tests, *commands)`: a suite of one task whose agent runs the commands and whose test.sh is `tests`."""
+    """`mini(tests, *commands)`: a suite of one task whose agent runs the commands and whose test.sh is `tests`.
 
-    def make(tests: str, *commands: str, verifier_seconds: int = 60, artifacts: str = "/app/out") -> Path:
-        return _write(tmp_path / "suite", tests, commands, verifier_seconds, artifacts)
+    `solution` is its solve.sh, `user` a table of task.toml."""
+
+    def make(
+        tests: str, *commands: str, verifier_seconds: int = 60, artifacts: str = "/app/out", solution: str = "", user: str = ""
+    ) -> Path:
+        return _write(tmp_path / "suite", tests, commands, verifier_seconds, artifacts, solution, user)
 
     return make
 
 
-def _write(root: Path, tests: str, commands: tuple[str, ...], verifier_seconds: int, artifacts: str) -> Path:
+def _write(
+    root: Path, tests: str, commands: tuple[str, ...], verifier_seconds: int, artifacts: str, solution: str, user: str
+) -> Path:
     blocks = "".join(f"\n```sh\n{command}\n```\n" for command in commands)
     files = {
         "benchmark.toml": 'name = "mini"\nversion = "1.0.0"\n',
@@ -61,7 +67,7 @@ def _write(root: Path, tests: str, commands: tuple[str, ...], verifier_seconds: 
         "tasks/mini/environment/Dockerfile": "FROM scratch\nCOPY app/ /app/\n",
         "tasks/mini/environment/app/given.txt": "given\n",
         "tasks/mini/tests/test.sh": f"#!/bin/bash\n{tests}\n",
-        "tasks/mini/solution/solve.sh": "#!/bin/bash\n",
+        "tasks/mini/solution/solve.sh": f"#!/bin/bash\n{solution}\n",
         "tasks/mini/interaction/oracle_contract.json": json.dumps({"paths": ["/app/out"]}),
         "tasks/mini/interaction/script.json": json.dumps(
             {
@@ -84,6 +90,7 @@ network_mode = "no-network"
 [verifier]
 timeout_sec = {verifier_seconds}
 environment_mode = "separate"
+{user}
 """,
     }  # fmt: skip
     for name, content in files.items():

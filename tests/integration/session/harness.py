@@ -111,6 +111,12 @@ class Sweep(LocalSweep):
         with self.pod(ordinal, "verify", *numbers, *extra, **environment) as pod:
             return pod.ended()
 
+    def control(self, ordinal: int, control: int = 1, attempt: int = 1, **environment: str) -> Ended:
+        """Run one control to its end."""
+        numbers = ["--attempt", str(attempt), "--control", str(control)]
+        with self.pod(ordinal, "control", *numbers, **environment) as pod:
+            return pod.ended()
+
 
 def plan_sweep(
     storage: Path | StorageConfig,

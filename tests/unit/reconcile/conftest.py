@@ -60,7 +60,7 @@ class A:
     def platform(self, **changes: Any) -> Platform:
         images = Images(session="session:1", judge="judge:1", toolkit="toolkit:1", agents={"claude-code/2.1.140": "agent:1"})
         values: dict[str, Any] = {
-            "operator_version": "0.2.0", "images": images, "user_namespaces": True, "image_volumes": True,
+            "operator_version": "0.2.0", "images": images, "user_namespaces": True, "image_volumes": True, "control": True,
         }  # fmt: skip
         return Platform(**(values | changes))
 
@@ -134,8 +134,8 @@ class A:
 
     def pod(self, name: str = "first-00000-a1", **values: Any) -> PodView:
         """A running pod of the trial; give phase, containers, conditions, reason, message to make it another."""
-        role = "verify" if "-v" in name else "work"
-        untrusted = "verifier" if role == "verify" else "agent"
+        role = "verify" if "-v" in name else "control" if "-c" in name else "work"
+        untrusted = "agent" if role == "work" else "verifier"
         base: dict[str, Any] = {
             "namespace": "one", "name": name, "uid": f"uid-{name}", "resource_version": 1, "generation": 0,
             "labels": {LABEL_SWEEP: "first", LABEL_TRIAL: "first-00000", LABEL_ROLE: role},
@@ -152,7 +152,7 @@ class A:
         self, name: str = "first-00000-a1", said: str = "", *, agent: dict[str, Any] | None = None, **values: Any
     ) -> PodView:
         """A finished pod whose session left that message."""
-        untrusted = "verifier" if "-v" in name else "agent"
+        untrusted = "verifier" if "-v" in name or "-c" in name else "agent"
         containers = (
             self.container(untrusted, "terminated", **(agent or {})),
             self.container("session", "terminated", message=said, exit_code=0 if said else 137),
@@ -161,7 +161,7 @@ class A:
 
     def waiting(self, name: str = "first-00000-a1", reason: str = "ImagePullBackOff", **values: Any) -> PodView:
         """A scheduled pod whose untrusted container waits for that reason."""
-        untrusted = "verifier" if "-v" in name else "agent"
+        untrusted = "verifier" if "-v" in name or "-c" in name else "agent"
         containers = (self.container(untrusted, "waiting", reason=reason, message="no such thing"), self.container("session"))
         return self.pod(name, **({"phase": "Pending", "containers": containers} | values))
 

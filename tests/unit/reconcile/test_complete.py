@@ -9,6 +9,8 @@ from realcli.api.termination import Result
 from realcli_operator.reconcile.conditions import find
 from realcli_operator.reconcile.sweep import decide_sweep
 
+HINT = "; the report has the scores; allowIncomplete: true shows them here, a higher retryInvalid runs again what ended Invalid"
+
 
 def told(a: Any, report: dict[str, Any], *, invalid: bool = False) -> tuple[str, str, str]:
     """(state, reason and message of Complete) of a sweep of two trials after its report Job."""
@@ -33,16 +35,16 @@ def test_everything_scored(a: Any) -> None:
 
 def test_an_invalid_trial(a: Any) -> None:
     counts = "1 valid, 1 invalid, 0 missing of 2 trials; 1 of 1 groups judged"
-    expected = f"1 of 2 trials ended Invalid ({counts}); missing is not 0"
+    expected = f"1 of 2 trials ended Invalid ({counts}); missing is not 0{HINT}"
     assert told(a, {"message": counts, "reason": "Incomplete"}, invalid=True) == ("Incomplete", "Incomplete", expected)
 
 
 def test_a_group_that_the_report_did_not_find(a: Any) -> None:
     counts = "0 valid, 0 invalid, 2 missing of 2 trials; 0 of 1 groups judged"
-    expected = f"not every trial is in the report ({counts}); missing is not 0"
+    expected = f"not every trial is in the report ({counts}); missing is not 0{HINT}"
     assert told(a, {"message": counts, "reason": "Incomplete"}) == ("Incomplete", "Incomplete", expected)
 
 
 def test_a_report_that_says_no_counts(a: Any) -> None:
-    assert told(a, {}, invalid=True)[2] == "1 of 2 trials ended Invalid; missing is not 0"
-    assert told(a, {"reason": "Incomplete"})[2] == "not every trial is in the report; missing is not 0"
+    assert told(a, {}, invalid=True)[2] == f"1 of 2 trials ended Invalid; missing is not 0{HINT}"
+    assert told(a, {"reason": "Incomplete"})[2] == f"not every trial is in the report; missing is not 0{HINT}"

@@ -407,7 +407,7 @@ class TestParts:
     def test_counts_add_up(self, a: Any) -> None:
         frozen = a.plan(tasks=2, repeats=2)
         trials = (a.settled(0), a.settled(1, Phase.INVALID, "NodeLost"), a.trial(a.status(), ordinal=2), a.trial(ordinal=3))
-        counts = count(frozen, rows_of(trials), 0)
+        counts = count(frozen, rows_of(trials), ())
         assert counts.pending + counts.working + counts.verifying + counts.sealed + counts.invalid == counts.total == 8
         assert (counts.collab.sealed, counts.exec.invalid, counts.exec.total) == (1, 1, 4)
 

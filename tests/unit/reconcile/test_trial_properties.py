@@ -10,21 +10,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from realcli.api.outcomes import Effect, Phase, effect_of, is_valid
+from realcli.api.sweep import ControlRow
+from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.kube.views import PodView
-from realcli_operator.reconcile.names import pod_numbers, verify_pod, work_pod
+from realcli_operator.pods.trial import name_of
+from realcli_operator.reconcile.names import control_pod, pod_numbers, verify_pod, work_pod
 from realcli_operator.reconcile.plans import TrialPlan
 from realcli_operator.reconcile.trial import decide_trial
 
 NAME = "first-00000"
 LIMIT = 3
-CALM = ("work: Completed", "verify: verdict")
+CALM = ("work: Completed", "verify: verdict", "control: passed")
 
 WORK_ENDS = (
     "work: Completed", "work: RunnerLost", "work: SessionLost", "work: ProviderUnavailable", "work: ConfigurationError",
     "cut", "evicted: own", "evicted: node", "preempted", "oom", "rejected",
 )  # fmt: skip
-VERIFY_ENDS = ("verify: verdict", "verify: none", "verify: no seal", "cut", "preempted", "evicted: node")
+VERIFY_ENDS = ("verify: verdict", "verify: none", "verify: none", "verify: no seal", "cut", "preempted", "evicted: node")
+CONTROL_ENDS = ("control: passed", "control: failed", "control: none", "control: no storage", "cut", "preempted")
 DISTURBANCES = ("vanish", "delete", "pull fails", "run", "nothing")
 
 
@@ -37,16 +41,23 @@ class World:
     status: TrialStatus = field(default_factory=TrialStatus)
     pods: dict[str, PodView] = field(default_factory=dict)
     created: list[str] = field(default_factory=list)
+    controlled: bool = False
+    """Whether the sweep gives the control of the task to this trial; it does not take it back."""
 
     def observe(self) -> Any:
         facts = self.a.facts(self.status, *(self.pods[name] for name in sorted(self.pods)))
-        absent = set()
-        if self.status.phase in (Phase.WORKING, Phase.VERIFYING) and self.status.retry_after is None:
-            name = work_pod(NAME, self.status.attempt)
-            if self.status.verify_attempt:
-                name = verify_pod(NAME, self.status.attempt, self.status.verify_attempt)
+        status, absent = self.status, set()
+        if status.phase in (Phase.WORKING, Phase.VERIFYING) and status.retry_after is None:
+            name = work_pod(NAME, status.attempt)
+            if status.awaiting is not None:
+                name = control_pod(NAME, status.attempt, status.control_attempt)
+            elif status.verify_attempt:
+                name = verify_pod(NAME, status.attempt, status.verify_attempt)
             absent = {name} - set(self.pods)
-        return replace(facts, absent=frozenset(absent))
+        row = None
+        if self.controlled and status.awaiting is not None:
+            row = ControlRow(task="task-0", image="task:0", verifier="session:1", result="Running", trial=NAME)
+        return replace(facts, absent=frozenset(absent), control=row)
 
     def operate(self, crash_after: int | None) -> TrialPlan:
         """One step of the operator, which may die after so many writes."""
@@ -64,7 +75,7 @@ class World:
     def create(self, plan: TrialPlan) -> None:
         assert plan.create is not None
         intent = plan.create
-        name = verify_pod(NAME, intent.attempt, intent.verify) if intent.verify else work_pod(NAME, intent.attempt)
+        name = name_of(NAME, intent)
         alive = [pod.name for pod in self.pods.values() if not pod.finished]
         assert not alive, f"{name} is made while {alive} may still run"
         assert name not in self.created, f"{name} twice"
@@ -85,7 +96,8 @@ class World:
         """Whether the status says that this pod was created."""
         numbers = pod_numbers(NAME, name)
         assert numbers is not None
-        return numbers <= (self.status.attempt, self.status.verify_attempt)
+        latest = (self.status.attempt, self.status.control_attempt if numbers.control else self.status.verify_attempt)
+        return (numbers.attempt, numbers.control or numbers.verify) <= latest
 
     def disturb(self, how: str, choice: int) -> None:
         alive = sorted(name for name, pod in self.pods.items() if not pod.finished)
@@ -113,9 +125,10 @@ class World:
         for name, pod in list(self.pods.items()):
             numbers = pod_numbers(NAME, name)
             assert numbers is not None
-            if pod.finished or (how.startswith(("work", "oom", "rejected", "evicted: own")) and numbers.verify):
+            kind = "control" if numbers.control else "verify" if numbers.verify else "work"
+            if pod.finished or (how.startswith(("oom", "rejected", "evicted: own")) and kind != "work"):
                 continue
-            if how.startswith("verify") and not numbers.verify:
+            if how.startswith(("work", "verify", "control")) and not how.startswith(kind):
                 continue
             self.pods[name] = self._ended(name, how)
 
@@ -127,6 +140,14 @@ class World:
             return a.ended(name, said)  # type: ignore[no-any-return]
         if kind == "verify":
             said = {"verdict": a.verdict("Completed", "0.5"), "none": a.no_verdict(), "no seal": a.no_work_seal()}[what]
+            return a.ended(name, said)  # type: ignore[no-any-return]
+        if kind == "control":
+            said = {
+                "passed": a.message("Control", Result.CONTROL_PASSED, reward="1", seal=a.seal),
+                "failed": a.message("Control", Result.CONTROL_FAILED, reason="NoReward", seal=a.seal),
+                "none": a.message("Control", Result.NO_VERDICT, reason="VerifierFault", message="no runner came"),
+                "no storage": a.message("Control", Result.NO_VERDICT, reason="StorageUnavailable", message="it is away"),
+            }[what]
             return a.ended(name, said)  # type: ignore[no-any-return]
         if kind == "evicted":
             message = "Container agent exceeded its local ephemeral storage limit" if what == "own" else "The node was low"
@@ -146,14 +167,16 @@ class World:
 def test_every_trial_ends_once_and_explained(a: Any, data: st.DataObject) -> None:
     world = World(a, a.now)
     for _ in range(data.draw(st.integers(5, 40), label="steps")):
-        how = data.draw(st.sampled_from((*WORK_ENDS, *VERIFY_ENDS, *DISTURBANCES)))
+        how = data.draw(st.sampled_from((*WORK_ENDS, *VERIFY_ENDS, *CONTROL_ENDS, *DISTURBANCES)))
         if how in DISTURBANCES:
             world.disturb(how, data.draw(st.integers(0, 3)))
         else:
             world.end(how)
+        world.controlled = world.controlled or data.draw(st.booleans(), label="given")
         world.operate(data.draw(st.sampled_from((None, None, 0, 1, 2)), label="dies after"))
         world.now += timedelta(seconds=data.draw(st.sampled_from((1, 30, 130, 700))))
         check(world)
+    world.controlled = True
     # From here nothing goes wrong: it must come to an end, and stay there.
     for _ in range(60):
         for how in ("run", "run"):
@@ -183,7 +206,13 @@ def check(world: World) -> None:
     else:
         assert status.reward is None
     assert status.invalid_attempts <= LIMIT + 1
-    assert status.verify_faults <= 2
+    assert status.verify_faults <= 3
+    assert status.control_faults <= 3
+    assert (status.awaiting is None) or (status.phase is Phase.VERIFYING and status.verify_faults == 3)
+    if status.reason in ("VerifierTimeout", "NoReward", "AgentBrokeEnvironment") and status.phase is Phase.SEALED:
+        assert status.control is not None
+        assert (status.control.result, status.reward) == ("Passed", "0")
+    assert len([name for name in world.created if "-c" in name]) <= 150
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from realcli.api.outcomes import Phase
+from realcli.api.trial import Awaiting
 from realcli_operator.reconcile.outcome import refused
 from realcli_operator.reconcile.plans import PodIntent, TrialPlan
 from realcli_operator.reconcile.trial import decide_trial
@@ -53,18 +54,37 @@ class TestVerify:
         assert sealed is not None
         assert (sealed.reason, sealed.work_end, sealed.work_seal_digest) == ("Deadline", "Deadline", a.seal)
 
-    def test_no_verdict_is_tried_once_more_then_the_verifier_is_at_fault(self, a: Any) -> None:
+    def test_no_verdict_is_tried_twice_more_elsewhere_then_the_control_decides(self, a: Any) -> None:
         first = decide(a, a.facts(a.status(Phase.VERIFYING), a.ended(self.VERIFY, a.no_verdict())))
         assert first.create is None
         assert first.status is not None
-        assert (first.status.phase, first.status.verify_faults) == (Phase.VERIFYING, 1)
+        assert (first.status.phase, first.status.verify_faults, first.status.verify_nodes) == (Phase.VERIFYING, 1, ["n1"])
         assert [removal.name for removal in first.delete] == [self.VERIFY]
         ready = first.status.model_copy(update={"retry_after": "2026-12-01T12:00:00Z"})
         assert decide(a, a.facts(first.status)).create is None
         second = decide(a, a.facts(ready, a.ended(self.VERIFY, a.no_verdict())))
-        assert second.create == PodIntent(1, 2, a.seal)
+        assert second.create == PodIntent(1, 2, a.seal, avoid=("n1",))
         assert second.status is not None
-        over = decide(a, a.facts(second.status, a.ended("first-00000-a1-v2", a.no_verdict()))).status
+        failed = decide(a, a.facts(second.status, a.ended("first-00000-a1-v2", a.no_verdict(), node="n2"))).status
+        assert failed is not None
+        assert (failed.verify_faults, failed.verify_nodes, failed.awaiting) == (2, ["n1", "n2"], None)
+        third = decide(a, a.facts(failed.model_copy(update={"retry_after": "2026-12-01T12:00:00Z"})))
+        assert third.create == PodIntent(1, 3, a.seal, avoid=("n1", "n2"))
+        assert third.status is not None
+        over = decide(a, a.facts(third.status, a.ended("first-00000-a1-v3", a.no_verdict())))
+        assert over.create is None
+        assert [removal.name for removal in over.delete] == ["first-00000-a1-v3"]
+        status = over.status
+        assert status is not None
+        assert (status.phase, status.reason, status.reward, status.attempt) == (Phase.VERIFYING, "NoReward", None, 1)
+        assert status.awaiting == Awaiting(reason="NoReward", detail="NoReward: no reward file")
+        assert status.retry_after is None
+        assert [note.reason for note in over.events] == ["AwaitsControl"]
+
+    def test_a_sweep_whose_images_have_no_control_calls_it_the_verifiers_fault(self, a: Any) -> None:
+        plan = a.plan(platform=a.platform(operator_version="0.3.0", control=False))
+        status = a.status(Phase.VERIFYING, verify_faults=2)
+        over = decide(a, a.facts(status, a.ended(self.VERIFY, a.no_verdict()), plan=plan)).status
         assert over is not None
         assert (over.phase, over.reason, over.reward, over.attempt) == (Phase.INVALID, "VerifierFault", None, 1)
 
