@@ -24,8 +24,9 @@ from typing import Any
 from aiohttp import web
 
 from realcli.api.plan import PLAN_BEGIN, PLAN_END, Plan, PlanConfiguration, PlanTask, Platform, encode_plan
+from realcli.api.source import ModeEnds, PlanSource
 from realcli.api.termination import Result, Termination, parse_termination
-from realcli_operator.kube.errors import Conflict, Invalid, NotFound
+from realcli_operator.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from realcli_operator.kube.names import LABEL_ATTEMPT, LABEL_ROLE, LABEL_SWEEP, LABEL_TRIAL
 from realcli_operator.kube.transport import ClientSettings, Transport
 
@@ -122,7 +123,18 @@ def plan_of(pod: Json) -> Plan:
             )
         ],
         modes=sorted(asked["spec"]["modes"]), repeats=asked["spec"]["repeats"],
+        source=source_of(asked),
     )  # fmt: skip
+
+
+def source_of(asked: Json) -> PlanSource | None:
+    """With `spec.from`: all trials of the source are valid."""
+    given = asked["spec"].get("from")
+    if given is None:
+        return None
+    ends = ModeEnds(sealed=asked["spec"]["repeats"])
+    name = f"{asked['sweep']['namespace']}/{given.get('sweep', 'gone')}"
+    return PlanSource(sweep=name, verify="Verify" in given["phases"], exec=ends, collab=ends)
 
 
 @dataclass
@@ -204,7 +216,8 @@ class StubKubelet:
 
     async def register(self, admin: Any, node: str) -> None:
         """A node, as an object; the logs of its pods are asked for on the stub's port."""
-        await admin.send("POST", "/api/v1/nodes", {"metadata": {"name": node}})
+        with contextlib.suppress(AlreadyExists):  # that of an earlier stub
+            await admin.send("POST", "/api/v1/nodes", {"metadata": {"name": node}})
         status = {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": self._port}},
@@ -226,7 +239,10 @@ class StubKubelet:
         await asyncio.gather(*(move(pod) for pod in pods if self._is_ours(pod)))
 
     def _is_ours(self, pod: Json) -> bool:
+        """Pods named junk-… have been given their status by a test."""
         metadata = pod["metadata"]
+        if metadata["name"].startswith("junk-"):
+            return False
         made_by_us = {LABEL_ROLE, LABEL_SWEEP} <= metadata["labels"].keys() or "deletionTimestamp" in metadata
         return made_by_us and metadata["namespace"] in self.namespaces and pod["spec"].get("nodeName") not in self.dead
 
