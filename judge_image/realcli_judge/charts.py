@@ -14,9 +14,10 @@ from typing import Any
 import vl_convert
 from markupsafe import Markup
 
+from realcli_judge.figures import Number
 from realcli_judge.panels import DIMENSIONS
 from realcli_judge.reading import leading
-from realcli_judge.summary import ConfigurationSummary, Number, Summary
+from realcli_judge.summary import ConfigurationSummary, Summary
 
 NAMED = 12
 """Points are labelled up to so many configurations; more would cover each other, and the table names them."""

@@ -18,15 +18,17 @@ from realcli.api.plan import Lock
 from realcli.scoring.levels import level1
 from realcli.scoring.runs import Observation
 from realcli_judge.aligned import Column, align, pieces
+from realcli_judge.beside import Reference, ScenarioSummary
 from realcli_judge.charts import charts
 from realcli_judge.collect import Collected, InstanceSeen
 from realcli_judge.details import Detail
+from realcli_judge.figures import Number
 from realcli_judge.hostile import plain, visible
 from realcli_judge.joined import observation
 from realcli_judge.panels import DIMENSIONS
 from realcli_judge.reading import FLAG_TITLES, leading
 from realcli_judge.sheets import InstanceSheet, Places, collaboration, final_words, timeline, verdict_marks
-from realcli_judge.summary import Number, Reference, ScenarioSummary, Summary, TaskCell, TrialSummary, set_up
+from realcli_judge.summary import Summary, TaskCell, TrialSummary, set_up
 from realcli_judge.tables import TABLES
 
 EFFECTS = {

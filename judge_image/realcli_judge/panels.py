@@ -18,24 +18,20 @@ from realcli.scoring.levels import level1, mean
 from realcli.scoring.paired import flips
 from realcli.scoring.records import JudgeCost
 from realcli.scoring.runs import Run
-from realcli_judge.collect import Collected, InstanceSeen, Judged
-from realcli_judge.joined import observation
-from realcli_judge.summary import (
+from realcli_judge.beside import (
     NEVER_CALIBRATED,
     AuditSummary,
     GenericSummary,
     JudgeSummary,
     LabelCount,
-    Number,
     ScenarioSummary,
     SimRate,
-    Spent,
     TaskSummary,
-    TrialSummary,
-    dollars,
-    money,
-    number,
 )
+from realcli_judge.collect import Collected, InstanceSeen, Judged
+from realcli_judge.figures import Number, dollars, money, number
+from realcli_judge.joined import observation
+from realcli_judge.summary import Spent, TrialSummary
 
 DIMENSIONS = {
     "U": "Understandability",

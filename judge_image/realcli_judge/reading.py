@@ -6,16 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from realcli.api.plan import Lock
-from realcli_judge.summary import (
-    NEVER_CALIBRATED,
-    ConfigurationSummary,
-    Counts,
-    Flag,
-    JudgeSummary,
-    Number,
-    Reading,
-    TrialSummary,
-)
+from realcli_judge.beside import NEVER_CALIBRATED, JudgeSummary
+from realcli_judge.figures import Number
+from realcli_judge.summary import ConfigurationSummary, Counts, Flag, Reading, TrialSummary
 
 
 def reading(configurations: Sequence[ConfigurationSummary], catalogue: int, observed: int) -> Reading:

@@ -23,8 +23,9 @@ from realcli.scoring.ranks import pairwise, rank_stability, relation_interval
 from realcli.scoring.records import CheckRecord, Failure, InstanceRecord
 from realcli.scoring.runs import ConfigurationLabels, Run, TaskLabels, Tree
 from realcli.scoring.scorerow import decimal
+from realcli_judge.beside import Analysis
 from realcli_judge.collect import Collected, InstanceSeen
-from realcli_judge.summary import Analysis, Interval, Number, number
+from realcli_judge.figures import Interval, Number, number
 
 DIGITS = 4
 """Decimals of the ends of an interval: the resampling knows no more."""

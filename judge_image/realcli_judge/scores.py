@@ -21,27 +21,24 @@ from realcli.scoring.runs import Run, Tree
 from realcli.scoring.scorerow import score_row
 from realcli.scoring.tree import tree_of
 from realcli_judge import panels
+from realcli_judge.beside import Analysis, Reference
 from realcli_judge.collect import Collected, Judged
+from realcli_judge.figures import Interval, Number, number
 from realcli_judge.joined import run_of
 from realcli_judge.reading import flags, reading
 from realcli_judge.readings import readings, score_document
 from realcli_judge.summary import (
-    Analysis,
     Bounds,
     ConfigurationSummary,
     Counts,
     Instances,
-    Interval,
     ModeRate,
-    Number,
     OutcomeLegend,
     Paired,
-    Reference,
     RepeatSummary,
     Summary,
     TaskCell,
     TrialSummary,
-    number,
     origin,
     set_up,
 )

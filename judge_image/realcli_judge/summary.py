@@ -5,9 +5,6 @@ The pages show nothing that does not stand here: every number of theirs carries 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from decimal import Decimal
-from fractions import Fraction
 from typing import Literal
 
 from pydantic import Field
@@ -17,30 +14,18 @@ from realcli.api.plan import BenchmarkLock, ConfigurationLock, Deviation, Source
 from realcli.api.source import Step
 from realcli.api.sweep import Mode, ScoreRow
 from realcli.api.trial import Checks, Tokens
-from realcli.judging.model import JudgeIdentity
-from realcli.scoring.records import FailureLabel, JudgeCost, RunFacts
-from realcli.scoring.scorerow import decimal, signed
-
-
-class Interval(Frozen):
-    """95 % of what resampled tasks give (realcli.scoring.intervals)."""
-
-    low: float
-    high: float
-    text: str  # "0.310 to 0.742"
-
-
-class Number(Frozen):
-    """A fraction, exactly and for people."""
-
-    exact: str  # "17/50"
-    value: float
-    text: str  # "0.340"
-    interval: Interval | None = None  # None: not resampled
-
-    def signed(self) -> str:
-        """As a difference is written: "+0.340"; what reads as zero has no sign."""
-        return signed(Fraction(self.exact))
+from realcli.scoring.records import FailureLabel, RunFacts
+from realcli_judge.beside import (
+    Analysis,
+    AuditSummary,
+    GenericSummary,
+    JudgeSummary,
+    LabelCount,
+    Reference,
+    ScenarioSummary,
+    TaskSummary,
+)
+from realcli_judge.figures import Money, Number
 
 
 class Bounds(Frozen):
@@ -69,13 +54,6 @@ class Paired(Frozen):
     delta_r: Number | None = None
 
 
-class Money(Frozen):
-    """US dollars."""
-
-    usd: str  # decimal
-    text: str  # "$12.35"
-
-
 class Spent(Frozen):
     """What runs took. Sums are over the runs that say so; `of` counts all that ran to a seal."""
 
@@ -88,108 +66,6 @@ class Spent(Frozen):
     input_tokens: int | None = None  # cached ones too
     output_tokens: int | None = None
     hours: Number | None = None  # working time
-
-
-class SimRate(Frozen):
-    """One of the seven checks of the simulated user, over the COLLAB runs of a configuration."""
-
-    check: str
-    passes: int
-    fails: int
-    not_applicable: int
-    unscored: int
-    rate: Number | None = None  # passes of those that pass or fail
-
-
-class AuditSummary(Frozen):
-    """The simulated user, audited, in one configuration."""
-
-    configuration: str
-    audited: int
-    runs: int  # valid COLLAB runs
-    checks: list[SimRate]
-    contaminated: dict[str, int] = {}  # dimension -> instances that leave S
-    instances: dict[str, int] = {}  # dimension -> instances that happened
-    outcome_flagged: list[int] = []  # ordinals of runs whose R is to be read with and without them
-    ask_unmatched: int | None = None  # None: no run is audited
-    unscripted_answers: int | None = None
-
-
-class GenericSummary(Frozen):
-    """One generic check in one configuration: a panel of its own, never part of S."""
-
-    configuration: str
-    scenario: str
-    name: str
-    passes: int
-    n: int
-    rate: Number | None = None
-    unscored: int = 0
-
-
-class LabelCount(Frozen):
-    """Failed runs of one mode by their one label."""
-
-    configuration: str
-    mode: Mode
-    label: FailureLabel | None = None  # None: not labelled
-    runs: int
-
-
-class TaskSummary(Frozen):
-    """One task over all configurations."""
-
-    name: str
-    category: str | None = None
-    information_structure: str | None = None
-    r_exec: Number | None = None  # share of all valid runs that succeed
-    r_collab: Number | None = None
-    pairs: int
-    fail_to_pass: int
-    pass_to_fail: int
-    suspect: str | None = None  # why
-    suspect_trials: list[int] = []
-
-
-NEVER_CALIBRATED = "This judge was not run over the known-answer set."
-"""`gate` of a judge without one."""
-
-
-class JudgeSummary(Frozen):
-    """Who judged, and how far to trust it."""
-
-    digest: Digest
-    identity: JudgeIdentity
-    calibration: Literal["calibrated", "uncalibrated", "not asked for"]
-    gate: str  # one sentence: what the last calibration found
-    same_family: list[str] = []  # configurations whose model is of the judge's family
-    verdicts: int  # checks with a verdict of 1, 0 or n/a
-    by_program: int
-    by_judge: int
-    trusted: int  # of those by the judge: no record of a program says the same
-    conflicts: int  # the program overrode the judge
-    unscored: int
-    cost: JudgeCost
-    usd: Money | None = None
-
-
-class Reference(Frozen):
-    """A number of another benchmark (RealCLI's own paper), to read ours beside; never mixed into ours."""
-
-    beside: str  # what of ours it stands beside: "main.j", "dimension.U", "scenario.<id>", …
-    text: str
-    means: str
-    at: str  # section of the paper
-
-
-class Analysis(Frozen):
-    """One further reading of the runs as a table."""
-
-    id: str
-    title: str
-    means: str  # formula and source
-    columns: list[str]
-    rows: list[list[Number | bool | int | float | str | None]]
 
 
 class Instances(Frozen):
@@ -268,27 +144,6 @@ class ConfigurationSummary(Frozen):
     tokens: Tokens
     spent: dict[Mode, Spent] = {}
     row: ScoreRow
-
-
-class ScenarioSummary(Frozen):
-    """Strict pass rate of a scenario in a configuration, all repeats together."""
-
-    configuration: str
-    scenario: str
-    name: str
-    dimension: str
-    sub_dimension: str
-    passes: int
-    n: int  # instances with a verdict
-    rate: Number | None = None
-    scheduled: int = 0  # instances in valid COLLAB runs
-    triggered: int = 0
-    trigger_rate: Number | None = None  # of those of which it is known whether they happened
-    untriggered: dict[str, int] = {}  # reason -> instances
-    not_applicable: int = 0
-    unscored: int = 0
-    unknown: int = 0  # of the unscored: nobody can tell whether they happened
-    contaminated: int = 0
 
 
 class TaskCell(Frozen):
@@ -429,19 +284,3 @@ def set_up(configuration: ConfigurationLock) -> SetUp | None:
         tool_images=[f"{image.image} at {image.mount_path}" for image in own.tool_images],
         in_reach=own.in_reach,
     )  # fmt: skip
-
-
-def number(value: Fraction | None) -> Number | None:
-    """A fraction as it is written; None stays absent."""
-    return None if value is None else Number(exact=str(value), value=float(value), text=decimal(value))
-
-
-def money(values: Iterable[str | None]) -> Money | None:
-    """The sum of what is known; None where nothing is."""
-    known = [Decimal(value) for value in values if value is not None]
-    return dollars(sum(known, Decimal(0))) if known else None
-
-
-def dollars(amount: Decimal) -> Money:
-    """To the cent from a dollar on, below to the hundredth of a cent."""
-    return Money(usd=f"{amount:f}", text=f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4f}")

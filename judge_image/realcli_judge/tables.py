@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from realcli.scoring.document import ScoreInput, score_input
+from realcli_judge.figures import Number
 from realcli_judge.scores import Counted
-from realcli_judge.summary import ModeRate, Number, Summary
+from realcli_judge.summary import ModeRate, Summary
 
 Cell = Number | Decimal | str | int | float | bool | None
 Table = tuple[list[str], list[list[Cell]]]

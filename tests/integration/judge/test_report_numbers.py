@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from realcli_judge.figures import Number
 from realcli_judge.inputs import Inputs
 from realcli_judge.pages import duration
 from realcli_judge.reporting import write_report
-from realcli_judge.summary import Number
 from tests.support.judged_sweep import write_judged
 
 CONSTANT = [

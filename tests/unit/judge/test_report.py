@@ -19,9 +19,10 @@ from realcli.api.termination import MAX_REPORT_BYTES, Result, Termination
 from realcli.ledger.seals import VerifySeal
 from realcli.scoring.records import InstanceRecord
 from realcli_judge.__main__ import _fitting
+from realcli_judge.figures import number
 from realcli_judge.pages import environment
 from realcli_judge.sheets import Places, collaboration
-from realcli_judge.summary import SetUp, Summary, number
+from realcli_judge.summary import SetUp, Summary
 from realcli_judge.tables import TABLES
 from tests.support.sealed_sweep import DEEDS, SCENARIO, Deed, SealedSweep, write_sweep, write_trial
 
@@ -160,7 +161,7 @@ def test_trial_page_shows_the_conversation(judged: SealedSweep, job: Any) -> Non
         "dynamic plant in /app/plan.md", "Tuesdays added.", "Thank you, that is all.", "user: closer (not sent)",
     ):  # fmt: skip
         assert said in blind
-    assert judged.members[2].work_seal in files["trials/00002.html"]
+    assert (judged.members[2].work_seal or "?") in files["trials/00002.html"]
     assert "none: the trial has no outcome and is not counted" in words(files["trials/00008.html"])
     assert "all 4 attempts were invalid" in words(files["trials/00008.html"])
     assert "limit turns: 601 of 600" in words(files["trials/00011.html"])
