@@ -8,10 +8,12 @@ does not mix them: the plan Job writes what its node does into the lock; a sessi
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from realcli.api.plan import Cgroup
 
-PLACE = Path("/sys/fs/cgroup")
+CGROUP: Final = "REALCLI_CGROUP"
+PLACE: Final = Path("/sys/fs/cgroup")
 
 
 def read_cgroup(place: Path = PLACE, own: Path = Path("/proc/self/cgroup")) -> Cgroup | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from realcli.api.plan import Cgroup
-from realcli_session.cgroup import read_cgroup
+from realcli_session.cgroup import CGROUP, PLACE, read_cgroup
 
 KEYS = "REALCLI_KEYS"
 SPOOL = "REALCLI_SPOOL"
@@ -78,7 +78,7 @@ class Settings:
             segment_seconds=float(_number(environ, SEGMENT_SECONDS, 30)),
             release_seconds=float(_number(environ, RELEASE_SECONDS, 30)),
             allow_loopback=environ.get(ALLOW_LOOPBACK) == "1",
-            cgroup=read_cgroup(),
+            cgroup=read_cgroup(Path(environ.get(CGROUP, PLACE))),
             fault=fault,
         )
 

@@ -35,7 +35,7 @@ from realcli.storage.port import (
 from realcli_session.agents.registry import adapter_class
 from realcli_session.agents.terminus import Terminus2
 from realcli_session.agents.terminus_wording import WordingMissing
-from realcli_session.cgroup import read_cgroup
+from realcli_session.cgroup import CGROUP, PLACE, read_cgroup
 from realcli_session.inputs import benchmark_store
 from realcli_session.plan.lock import ConfigurationRefused, PlanRequest, build_lock, with_answers
 from realcli_session.plan.mended import Benchmarks, Here
@@ -109,7 +109,7 @@ def plan(request: PlanRequest, environ: Mapping[str, str], config: StorageConfig
             lock = _anew(request, environ, config, store, root)
         else:
             lock = _again(request, asked, environ, config, store, root)
-        lock = lock.model_copy(update={"cgroup": read_cgroup()})
+        lock = lock.model_copy(update={"cgroup": read_cgroup(Path(environ.get(CGROUP, PLACE)))})
         store.put_once(SweepPaths(root).lock, lock.canonical())
     except StorageRefused as error:
         raise Refusal("StorageRefused", str(error)) from error
