@@ -31,6 +31,7 @@ from realcli.storage.opening import open_store
 from realcli.storage.port import AlreadyStored, ObjectStore, StorageConfig, StorageError
 from realcli.wire.archive import END, Member, header, padding
 from realcli_session.agents import port
+from realcli_session.cgroup import differs
 from realcli_session.inputs import InputRefused, Task, Trial, fetch_task, read_lock, trial_of
 from realcli_session.patience import patiently
 from realcli_session.phases.hosts import start_hosts
@@ -86,6 +87,9 @@ async def run_control(
     try:
         trial, found = await patiently(read, settings.storage_patience)
         if found is None:
+            unlike = differs(trial.lock.cgroup, settings.cgroup, settings.node)
+            if unlike is not None:
+                return _nothing(settings, "SetupTimeout", unlike)
             found = await ControlSession(config, settings, store, trial, control).run(socket)
         return _told(settings, *found)
     except (InputRefused, BenchmarkError, AlreadyStored) as error:
