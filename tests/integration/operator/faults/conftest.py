@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from tests.support.control_plane import Admin, ControlPlane, wait_for
 from tests.support.end_audit import findings
 from tests.support.fault_proxy import FaultProxy, Rule, proxied
 from tests.support.life import Life, living
-from tests.support.operator_process import sweep
+from tests.support.operator_process import Operator, sweep
 from tests.support.stub_kubelet import GROUP, Script, StubKubelet
 
 ENDED = ("Complete", "Incomplete", "Failed")
@@ -29,6 +29,11 @@ class Place:
     admin: Admin
     plane: ControlPlane
     kubelet: StubKubelet
+    operators: Callable[..., Operator]
+
+    def process(self) -> Operator:
+        """The operator as a process for this namespace, kopf and all; not started."""
+        return self.operators(self.namespace)
 
     @property
     def sweeps(self) -> str:
@@ -89,18 +94,32 @@ class Place:
         return proxied(self.plane.url, *rules)
 
 
-@pytest.fixture
-async def place(kubelet: StubKubelet, control_plane: ControlPlane, admin: Admin) -> AsyncIterator[Callable[[str], Any]]:
-    """`await place(name)` makes a namespace; those that are left are deleted with the test."""
+NewPlace = Callable[[str], Awaitable[Place]]
+
+
+@contextlib.asynccontextmanager
+async def places(
+    kubelet: StubKubelet, control_plane: ControlPlane, admin: Admin, new_operator: Callable[..., Operator]
+) -> AsyncIterator[NewPlace]:
+    """`await place(name)` makes a namespace; those that are left are deleted with the block."""
     made: list[Place] = []
 
     async def make(name: str) -> Place:
         await admin.send("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         kubelet.namespaces.add(name)
-        made.append(Place(name, admin, control_plane, kubelet))
+        made.append(Place(name, admin, control_plane, kubelet, new_operator))
         return made[-1]
 
     yield make
     for here in made:
         with contextlib.suppress(NotFound):
             await admin.send("DELETE", f"/api/v1/namespaces/{here.namespace}")
+
+
+@pytest.fixture
+async def place(
+    kubelet: StubKubelet, control_plane: ControlPlane, admin: Admin, new_operator: Callable[..., Operator]
+) -> AsyncIterator[NewPlace]:
+    """See `places`."""
+    async with places(kubelet, control_plane, admin, new_operator) as make:
+        yield make

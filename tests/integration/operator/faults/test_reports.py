@@ -1,15 +1,17 @@
 """What went wrong in other operators: each test is a published bug report of one, held against ours.
 
-Elsewhere in this suite: a worker that never dies and probes that answer 500 (`watch/`), random and repeated faults (beside).
+All of them begin together and each test waits for its own: mostly they wait for an API server and a kubelet. Elsewhere in this
+suite: a worker that never dies and probes that answer 500 (`watch/`), repeated and random faults (beside).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from realcli.api.termination import Result
 from realcli_operator.kube.errors import NotFound
@@ -17,13 +19,26 @@ from realcli_operator.kube.informer import WatchSettings
 from realcli_operator.kube.names import sweep_key, trial_key
 from realcli_operator.kube.transport import ClientSettings
 from realcli_operator.reconcile.policy import Policy
-from tests.support.control_plane import wait_for
+from tests.integration.operator.faults.conftest import places
+from tests.support.control_plane import Admin, wait_for
 from tests.support.fault_proxy import Asked, Fault, only
 from tests.support.life import settings_for
 from tests.support.stub_kubelet import Act, Seen, happy, say
 
-pytestmark = pytest.mark.apiserver
+pytestmark = [pytest.mark.apiserver, pytest.mark.asyncio(loop_scope="module")]
 NewPlace = Callable[[str], Any]
+Report = Callable[[NewPlace], Coroutine[Any, Any, None]]
+REPORTS: dict[str, Report] = {}
+
+
+def report(name: str, *arguments: Any) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Any]:
+    """Registers a report under its name; ``arguments`` follow the factory of namespaces."""
+
+    def register(function: Callable[..., Coroutine[Any, Any, None]]) -> Any:
+        REPORTS[name] = lambda place: function(place, *arguments)
+        return function
+
+    return register
 
 
 class Gate:
@@ -44,8 +59,10 @@ async def running(here: Any, *pods: str) -> None:
     await wait_for(lambda: all(here.ran(pod) for pod in pods), f"{pods} run")
 
 
-@pytest.mark.parametrize("kind", ["pods", "jobs", "trials"])
-async def test_report_01_events_in_any_order_converge(place: NewPlace, kind: str) -> None:
+@report("01-events-in-any-order-converge-pods", "pods")
+@report("01-events-in-any-order-converge-jobs", "jobs")
+@report("01-events-in-any-order-converge-trials", "trials")
+async def report_01_events_in_any_order_converge(place: NewPlace, kind: str) -> None:
     """dask-kubernetes 968: the event of a child raced with the creation of its parent, which stayed Pending for ever.
 
     The events of one kind come after everything else has happened, twice.
@@ -78,7 +95,8 @@ async def test_report_01_events_in_any_order_converge(place: NewPlace, kind: str
     assert {trial["attempt"] for trial in await here.statuses()} == {1}
 
 
-async def test_report_02_what_is_gone_is_not_retried(place: NewPlace) -> None:
+@report("02-what-is-gone-is-not-retried")
+async def report_02_what_is_gone_is_not_retried(place: NewPlace) -> None:
     """dask-kubernetes 810: a task was retried 40,000 times after its parent had been deleted."""
     here = await place("report-02")
     release = asyncio.Event()
@@ -104,7 +122,8 @@ async def test_report_02_what_is_gone_is_not_retried(place: NewPlace) -> None:
         assert life.layer.problems() == []
 
 
-async def test_report_03_an_operator_that_gets_nothing_done_says_so(place: NewPlace) -> None:
+@report("03-an-operator-that-gets-nothing-done-says-so")
+async def report_03_an_operator_that_gets_nothing_done_says_so(place: NewPlace) -> None:
     """dask-kubernetes 620: dead after an hour, and its health check went well. (What is said here is a 500 of the probe.)"""
     here = await place("report-03")
     answered = asyncio.Event()
@@ -120,7 +139,8 @@ async def test_report_03_an_operator_that_gets_nothing_done_says_so(place: NewPl
         await wait_for(lambda: life.layer.problems() == [], "it is well again")
 
 
-async def test_report_04_a_pod_that_cannot_start_is_shown_and_given_up(place: NewPlace) -> None:
+@report("04-a-pod-that-cannot-start-is-shown-and-given-up")
+async def report_04_a_pod_that_cannot_start_is_shown_and_given_up(place: NewPlace) -> None:
     """dask-kubernetes 655: a child that crashed again and again never showed in its parent."""
     here = await place("report-04")
 
@@ -141,7 +161,8 @@ async def test_report_04_a_pod_that_cannot_start_is_shown_and_given_up(place: Ne
     assert await here.findings() == []
 
 
-async def test_report_05_a_namespace_goes_while_no_operator_runs(place: NewPlace) -> None:
+@report("05-a-namespace-goes-while-no-operator-runs")
+async def report_05_a_namespace_goes_while_no_operator_runs(place: NewPlace) -> None:
     """ray 21684: a namespace with a custom resource stayed Terminating for ever, for its operator was gone before it."""
     here = await place("report-05")
     async with here.living():
@@ -159,7 +180,8 @@ async def test_report_05_a_namespace_goes_while_no_operator_runs(place: NewPlace
     await wait_for(gone, "the namespace is gone")
 
 
-async def test_report_06_what_was_there_before_and_while_it_started(place: NewPlace) -> None:
+@report("06-what-was-there-before-and-while-it-started")
+async def report_06_what_was_there_before_and_while_it_started(place: NewPlace) -> None:
     """ray 15744: a resource made before, or just while, the operator started was never seen."""
     here = await place("report-06")
     listed = asyncio.Event()
@@ -176,7 +198,8 @@ async def test_report_06_what_was_there_before_and_while_it_started(place: NewPl
     assert await here.findings() == []
 
 
-async def test_report_07_an_api_server_that_was_away(place: NewPlace) -> None:
+@report("07-an-api-server-that-was-away")
+async def report_07_an_api_server_that_was_away(place: NewPlace) -> None:
     """ray 22514: an operator whose connections had been refused for a while never worked again."""
     here = await place("report-07")
     gate = Gate()
@@ -195,7 +218,8 @@ async def test_report_07_an_api_server_that_was_away(place: NewPlace) -> None:
     assert {trial["attempt"] for trial in await here.statuses()} == {1}
 
 
-async def test_report_08_pods_deleted_while_no_operator_ran(place: NewPlace) -> None:
+@report("08-pods-deleted-while-no-operator-ran")
+async def report_08_pods_deleted_while_no_operator_ran(place: NewPlace) -> None:
     """Twingate 161: a pod deleted while the operator was down was never replaced."""
     here = await place("report-08")
     work, verify = Gate("work"), Gate("verify")
@@ -223,7 +247,8 @@ async def test_report_08_pods_deleted_while_no_operator_ran(place: NewPlace) -> 
     assert await here.findings() == []
 
 
-async def test_report_09_an_upgrade_is_a_plain_start(place: NewPlace) -> None:
+@report("09-an-upgrade-is-a-plain-start")
+async def report_09_an_upgrade_is_a_plain_start(place: NewPlace) -> None:
     """Twingate 673: an upgrade deleted all pods, and new ones came after a person had edited something."""
     here = await place("report-09")
     gate = Gate()
@@ -244,7 +269,8 @@ async def test_report_09_an_upgrade_is_a_plain_start(place: NewPlace) -> None:
     assert await here.findings() == []
 
 
-async def test_report_10_what_stays_away_ends_with_a_reason(place: NewPlace) -> None:
+@report("10-what-stays-away-ends-with-a-reason")
+async def report_10_what_stays_away_ends_with_a_reason(place: NewPlace) -> None:
     """Twingate 596: the thing outside was gone for good, and the operator updated its object every minute for ever."""
     here = await place("report-10")
 
@@ -262,13 +288,14 @@ async def test_report_10_what_stays_away_ends_with_a_reason(place: NewPlace) -> 
     assert all("503 from the bucket" in status["message"] for status in await here.statuses())
 
 
-async def test_report_11_and_15_no_finalizer_is_added_and_none_removed(place: NewPlace, new_operator: Any) -> None:
+@report("11-and-15-no-finalizer-is-added-and-none-removed")
+async def report_11_and_15_no_finalizer_is_added_and_none_removed(place: NewPlace) -> None:
     """remove-empty-ns-operator 5: namespaces stayed Terminating by a finalizer of the operator. kopf 664: an operator made with
     kopf removed that of another one. Here kopf runs, as it does in a cluster."""
     here = await place("report-11")
     theirs = ["example.com/other", "kopf.zalando.org/KopfFinalizerMarker"]
     gate = Gate()
-    operator = new_operator(here.namespace)
+    operator = here.process()
     operator.start()
     await here.apply("kept", gate)
     await here.admin.merge(f"{here.sweeps}/kept", {"metadata": {"finalizers": theirs}})
@@ -293,8 +320,9 @@ async def test_report_11_and_15_no_finalizer_is_added_and_none_removed(place: Ne
     assert "Traceback" not in operator.log.read_text(), str(operator)
 
 
-@pytest.mark.parametrize("plural", ["pods", "jobs"])
-async def test_report_12_what_is_refused_is_not_tried_without_end(place: NewPlace, plural: str) -> None:
+@report("12-what-is-refused-is-not-tried-without-end-pods", "pods")
+@report("12-what-is-refused-is-not-tried-without-end-jobs", "jobs")
+async def report_12_what_is_refused_is_not_tried_without_end(place: NewPlace, plural: str) -> None:
     """amalthea 8: a creation that the API server refused was tried again without limit."""
     here = await place(f"report-12-{plural}")
     quota = only(lambda asked: asked.is_write and asked.method == "POST" and asked.path.endswith(f"/{plural}"), Fault(status=403))
@@ -314,7 +342,8 @@ async def test_report_12_what_is_refused_is_not_tried_without_end(place: NewPlac
         assert len(tries) == {"pods": 2, "jobs": 1}[plural]
 
 
-async def test_report_13_a_deadline_needs_no_event(place: NewPlace) -> None:
+@report("13-a-deadline-needs-no-event")
+async def report_13_a_deadline_needs_no_event(place: NewPlace) -> None:
     """anarchy 53: what was to run later never ran, for nothing changed that would have woken it."""
     here = await place("report-13")
 
@@ -328,7 +357,8 @@ async def test_report_13_a_deadline_needs_no_event(place: NewPlace) -> None:
     assert all("limits.pending (1s)" in status["message"] for status in await here.statuses())
 
 
-async def test_report_14_a_watch_without_a_byte_is_replaced(place: NewPlace) -> None:
+@report("14-a-watch-without-a-byte-is-replaced")
+async def report_14_a_watch_without_a_byte_is_replaced(place: NewPlace) -> None:
     """nuvolaris-operator 84: a load balancer forgot idle watches, whose streams stayed open and silent."""
     here = await place("report-14")
     silent: set[str] = set()
@@ -347,3 +377,25 @@ async def test_report_14_a_watch_without_a_byte_is_replaced(place: NewPlace) -> 
         assert life.count("realcli_watch_ends_total", kind="pod", cause="silent") >= 1
         assert life.count("realcli_lists_total", kind="pod", cause="relist") == 0
     assert await here.findings() == []
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def begun(
+    request: pytest.FixtureRequest, kubelet: Any, control_plane: Any, new_operator: Any
+) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
+    """Name of a report -> its task; those that were selected."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
+    admin = Admin(control_plane)
+    async with places(kubelet, control_plane, admin, new_operator) as place:
+        names = [str(item.callspec.params["name"]) for item in items]
+        tasks = {name: asyncio.create_task(REPORTS[name](place), name=name) for name in names}
+        yield tasks
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+    await admin.transport.close()
+
+
+@pytest.mark.parametrize("name", REPORTS)
+async def test_report(begun: dict[str, asyncio.Task[None]], name: str) -> None:
+    await begun[name]
