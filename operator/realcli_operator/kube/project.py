@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
 from typing import Any, Final
 
-from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST, GROUP, LABEL_MANAGED_BY, Kind
+from realcli_operator.kube.names import (
+    ANNOTATION_SPEC_DIGEST,
+    GROUP,
+    LABEL_CONFIGURATION,
+    LABEL_MANAGED_BY,
+    LABEL_MODE,
+    LABEL_REPEAT,
+    LABEL_TASK,
+    Kind,
+)
 from realcli_operator.kube.views import (
     Condition,
     ConfigMapView,
@@ -23,6 +33,8 @@ from realcli_operator.kube.views import (
 )
 
 _LABEL_PREFIX: Final = f"{GROUP}/"
+_IN_SPEC: Final = frozenset({LABEL_CONFIGURATION, LABEL_TASK, LABEL_MODE, LABEL_REPEAT})
+"""For people who select by them; a Trial's spec says the same, and verbatim."""
 _EMPTY: Final[Json] = MappingProxyType({})
 
 
@@ -78,8 +90,38 @@ def job_view(raw: Json) -> JobView:
 
 
 def trial_view(raw: Json) -> TrialView:
-    """Trial → view, spec and status verbatim."""
-    return TrialView(**_common(raw), spec=raw.get("spec") or _EMPTY, status=raw.get("status") or _EMPTY)
+    """Trial → view, spec and status verbatim. There may be 20,000 of them, so what many of them say is kept once."""
+    spec, status = raw.get("spec") or _EMPTY, raw.get("status") or _EMPTY
+    if spec:
+        spec = {key: intern(value) if type(value) is str else value for key, value in spec.items()}
+    if status:
+        status = {key: _shared(key, value) for key, value in status.items()}
+    return TrialView(**_common(raw), spec=spec, status=status)
+
+
+_OFTEN_SAID: Final = frozenset(
+    {"phase", "reason", "workEnd", "node", "startedAt", "endedAt", "reward", "throttled", "verifierTrust", "egress", "limit"}
+)
+
+
+def _shared(key: str, value: Any) -> Any:
+    """A field of a trial's status, not a copy of what another trial says."""
+    if key in _OFTEN_SAID:
+        return intern(value) if type(value) is str else value
+    if key == "conditions" and type(value) is list:
+        return [_condition(entry) for entry in value]
+    return value
+
+
+def _condition(entry: Any) -> Any:
+    plain = type(entry) is dict and all(type(value) in (str, int) for value in entry.values())
+    return _once(tuple(entry.items())) if plain and not entry.get("message") else entry
+
+
+@lru_cache(maxsize=4096)
+def _once(items: tuple[tuple[str, Any], ...]) -> Json:
+    """One condition for all trials that were in it since the same second."""
+    return dict(items)
 
 
 def sweep_view(raw: Json) -> SweepView:
@@ -111,7 +153,7 @@ def _common(raw: Json) -> dict[str, Any]:
     labels = {
         intern(key): intern(value)
         for key, value in (metadata.get("labels") or _EMPTY).items()
-        if key.startswith(_LABEL_PREFIX) or key == LABEL_MANAGED_BY
+        if (key.startswith(_LABEL_PREFIX) and key not in _IN_SPEC) or key == LABEL_MANAGED_BY
     }
     return {
         "namespace": intern(metadata.get("namespace", "")),
@@ -119,13 +161,19 @@ def _common(raw: Json) -> dict[str, Any]:
         "uid": metadata["uid"],
         "resource_version": int(metadata["resourceVersion"]),
         "generation": metadata.get("generation", 0),
-        "labels": labels,
-        "owner_uid": owner["uid"] if owner else None,
-        "owner_name": owner["name"] if owner else None,
+        "labels": _labels(tuple(sorted(labels.items()))),
+        "owner_uid": intern(owner["uid"]) if owner else None,
+        "owner_name": intern(owner["name"]) if owner else None,
         "spec_digest": (metadata.get("annotations") or _EMPTY).get(ANNOTATION_SPEC_DIGEST),
         "creation_timestamp": parse_time(metadata.get("creationTimestamp")),
         "deletion_timestamp": parse_time(metadata.get("deletionTimestamp")),
     }
+
+
+@lru_cache(maxsize=8192)
+def _labels(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """Kept once: those of all trials of a sweep are the same."""
+    return MappingProxyType(dict(items))
 
 
 def _conditions(status: Json) -> tuple[Condition, ...]:

@@ -55,7 +55,8 @@ class ContainerView:
 
 @dataclass(frozen=True, slots=True)
 class ObjectView:
-    """What every kind has. ``labels`` holds the labels under ``realcli.dev/`` and the managed-by label only."""
+    """What every kind has. ``labels`` holds the managed-by label and those under ``realcli.dev/`` that a Trial's
+    spec does not say."""
 
     namespace: str
     name: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import pytest
 
 from realcli_operator.kube.names import Kind
@@ -122,3 +123,34 @@ def test_config_map() -> None:
 def test_unexpected_shapes_name_the_object(raw: dict[str, Any]) -> None:
     with pytest.raises(ProjectionError, match=r"pod .*unexpected shape"):
         project(Kind.POD, raw)
+
+
+def _trial(number: int, conditions: Any = None) -> Any:
+    at = "2026-12-01T12:00:00Z"
+    running = {"type": "Running", "status": "False", "reason": "Completed", "message": "", "lastTransitionTime": at}
+    labels = {f"realcli.dev/{name}": name for name in ("sweep", "configuration", "task", "mode", "repeat")}
+    metadata = {"name": f"s-{number:05d}", "namespace": "one", "uid": f"u{number}", "resourceVersion": "1", "labels": labels}
+    raw = {
+        "metadata": metadata,
+        "spec": {"ordinal": number, "configuration": "a." + "b" * 40},
+        "status": {"phase": "Sealed", "endedAt": at, "conditions": [running] if conditions is None else conditions},
+    }
+    return project(Kind.TRIAL, orjson.loads(orjson.dumps(raw))), raw
+
+
+def test_what_many_trials_say_is_kept_once() -> None:
+    (one, raw), (two, _) = _trial(1), _trial(2)
+    assert (one.spec, one.status) == (raw["spec"], raw["status"])
+    assert one.spec["configuration"] is two.spec["configuration"]
+    assert one.status["endedAt"] is two.status["endedAt"]
+    assert one.status["conditions"][0] is two.status["conditions"][0]
+    assert one.labels is two.labels
+    assert dict(one.labels) == {"realcli.dev/sweep": "sweep"}, "the spec says the rest"
+
+
+@pytest.mark.parametrize(
+    "conditions", [[{"type": ["x"]}], ["x"], {"type": "x"}, [{"message": 7}], [None], [{"type": "A", "more": {"b": [1]}}]]
+)
+def test_a_status_of_unexpected_shape_is_kept_as_it_is(conditions: Any) -> None:
+    view, raw = _trial(1, conditions)
+    assert view.status == raw["status"]

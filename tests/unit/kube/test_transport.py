@@ -209,8 +209,8 @@ async def test_list_and_watch_are_asked_for_with_selector_and_bookmarks(server: 
     async with source.watch(Kind.POD, "one", "7", 30) as stream:
         assert [chunk async for chunk in stream] == [b"{}\n"]
     assert [path for _, path, *_ in server.requests] == [
-        "/api/v1/pods?labelSelector=app.kubernetes.io/managed-by%3Drealcli&limit=500",
-        "/api/v1/namespaces/one/pods?labelSelector=app.kubernetes.io/managed-by%3Drealcli,a%3Db&limit=500&continue=next",
+        "/api/v1/pods?labelSelector=app.kubernetes.io/managed-by%3Drealcli&limit=100",
+        "/api/v1/namespaces/one/pods?labelSelector=app.kubernetes.io/managed-by%3Drealcli,a%3Db&limit=100&continue=next",
         "/api/v1/namespaces/one/pods?labelSelector=app.kubernetes.io/managed-by%3Drealcli&watch=1"
         "&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=30",
     ]
