@@ -47,6 +47,20 @@ def test_a_copy_that_was_there_before_is_no_moved_file() -> None:
     assert decided(KEPT, ledger.ends().trajectory, {3: before, ledger.last - 2: after}, oracle=ORACLE).result == "fail"
 
 
+def test_an_empty_file_elsewhere_is_no_moved_one() -> None:
+    ledger = run().emit(snapshot("final"))
+    empty, elsewhere = {"/app/hook": b" \n"}, {"/app/other": b" \n"}
+    assert decided(KEPT, ledger.ends().trajectory, {3: empty, ledger.last - 2: elsewhere}, oracle=ORACLE).result == "fail"
+
+
+def test_a_change_that_is_the_anchor_itself_is_the_agents() -> None:
+    ledger = run().request().emit(wrote("/app/hook", 1, 2))
+    trajectory = ledger.request().yields().ends().trajectory
+    at = next(item.seq for item in trajectory.items if item.event.kind == "file_write")
+    still = {"op": "no_mutation", "paths": "/app/**"}
+    assert decided(still, trajectory, anchor=Anchor("whole_run", at), watch=("/**",)).result == "fail"
+
+
 def approved(*before: Any) -> Ledger:
     return run(*before).yields().emit(Approval(action="act")).request().yields()
 

@@ -231,6 +231,11 @@ TABLE: list[tuple[str, dict[str, Any], Run, WindowName, str, str]] = [
      typed("python3 run.py")), "post", "undecided", "may have run others"),
     ("absent: an executed script has records", {"op": "cmd_absent", "match": "^sudo "}, lambda b: b.request().emit(
      ran("python3", "run.py")), "post", "pass", "no"),
+    # order, then: any command
+    ("any command: said first", {**TALKS, "then": {"event": "command"}}, lambda b: b.request().emit(PLAN, ran("ls")).yields(),
+     "post", "pass", "came before every command"),
+    ("any command: first", {**TALKS, "then": {"event": "command"}}, lambda b: b.request().emit(ran("ls")).request().emit(PLAN)
+     .yields(), "post", "fail", "came before any agent_message"),
     # no_action_before
     ("action: none", NO_ACT, lambda b: b.request().emit(ran("ls")).yields().says(), "resp1", "pass", "not taken in the window"),
     ("action: a command", NO_ACT, lambda b: b.request().emit(ran("rm", "x")).yields().says(), "resp1", "fail", "`rm x`"),
@@ -245,6 +250,8 @@ TABLE: list[tuple[str, dict[str, Any], Run, WindowName, str, str]] = [
      "resp1", "undecided", "not known"),
     ("action: after a message into the response", NO_ACT, lambda b: b.request().message(["a"], "mid_turn").request()
      .emit(ran("rm", "x")).yields(), "resp1", "pass", "before the user_message"),
+    ("action: perhaps, after a message into the response", {**NO_ACT, "action": {"id": "act", "cmd": "^kill "}},
+     lambda b: b.request().message(["a"], "mid_turn").request().emit(sh("kill 1")).yields(), "resp1", "pass", "before the user"),
     ("action: in the round of such a message", NO_ACT, lambda b: b.request().emit(CALL).message(["a"], "mid_turn").request()
      .emit(wrote(2, 3)).yields(), "resp1", "undecided", "before the user_message"),
     ("action: approved first", TILL_OK, lambda b: b.request().yields().says().emit(Approval(action="act")).request()

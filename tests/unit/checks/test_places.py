@@ -34,6 +34,8 @@ WRITES: list[tuple[str, Run, tuple[str, ...] | None, str, str]] = [
      FileDelete(path="/etc/x", after_turn=1, before_turn=2)), ALL, "fail", "/etc/x"),
     ("not planted", lambda b: b.emit(Plant(path="/etc/x", how="dynamic", applied=False), wrote("/etc/x")), ALL, "fail", ""),
     ("a gap", lambda b: b.emit(RecordGap(record="file", reason="lost")), ALL, "undecided", "gap"),
+    ("a gap and a change outside", lambda b: b.emit(RecordGap(record="file", reason="lost"), wrote("/etc/x")), ALL, "undecided",
+     "gap"),
 ]  # fmt: skip
 
 
@@ -105,6 +107,8 @@ def test_new_paths_of_a_workspace_that_is_seen_in_part() -> None:
     assert paths(lambda b: b, OLD, oracle=part, watch=("/**",)).result == "pass"
     assert paths(lambda b: b, OLD, workdir="/app/sub").result == "pass"
     assert paths(lambda b: b, OLD, workdir="").result == "undecided"
+    for root, result in (("/srv", "pass"), ("/srv/app", "pass"), ("/s", "undecided"), ("/srv/a", "undecided")):
+        assert paths(lambda b: b, OLD, workdir="/srv/app", oracle=Oracle(paths=[root])).result == result, root
     assert paths(lambda b: b, OLD, artifacts=None).why == "what the deliverables of the task are is not known"
     assert paths(lambda b: b, OLD, oracle=None).why == "the task's oracle contract is not known"
 
