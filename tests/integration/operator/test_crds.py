@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,18 @@ def second(program: str) -> Callable[[dict[str, Any]], Any]:
     return lambda sweep: sweep["spec"]["agents"].append({"name": program})
 
 
+def again(
+    source: dict[str, Any] | None = None, phases: Sequence[str] = ("Judge",), **spec: Any
+) -> Callable[[dict[str, Any]], Any]:
+    """A sweep of another's runs: it names neither benchmark nor agents nor models."""
+
+    def change(sweep: dict[str, Any]) -> None:
+        given = {"sweep": "first"} if source is None else source
+        sweep["spec"] = {"from": {**given, "phases": list(phases)}, "storage": sweep["spec"]["storage"], **spec}
+
+    return change
+
+
 USER = {"model": "glm-5.3", "endpoints": {"chat": {"url": "https://z/v1", "apiKey": {"secretRef": {"name": "z", "key": "k"}}}}}
 
 
@@ -90,7 +102,17 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "same agent twice": (lambda s: s["spec"]["agents"].append({"name": "claude-code"}), "Duplicate value"),
     "same model twice": (lambda s: s["spec"]["models"].append(copy.deepcopy(model(s))), "Duplicate value"),
     "same mode twice": (lambda s: s["spec"].update(modes=["EXEC", "EXEC"]), "Duplicate value"),
-    "no agents": (lambda s: s["spec"].update(agents=[]), "should have at least 1 items"),
+    "no agents": (lambda s: s["spec"].update(agents=[]), "give agents and models"),
+    "no models": (lambda s: s["spec"].pop("models"), "give agents and models"),
+    "no benchmark": (lambda s: s["spec"].pop("benchmark"), "benchmark.source is missing"),
+    "again, with agents": (again(agents=[{"name": "claude-code"}]), "leave agents and models out"),
+    "again, with a budget for agents": (again(budget={"tokens": 5}), "leave budget out: no agent runs"),
+    "again from nowhere": (again({}), "give either sweep or uri"),
+    "again from two places": (again({"sweep": "first", "uri": "s3://evals/x"}), "give either sweep or uri"),
+    "again with a digest of nothing": (again({"sweep": "first", "lockDigest": DIGEST}), "lockDigest goes with uri"),
+    "again without the judge": (again(phases=["Verify"]), "what is verified again is judged again"),
+    "again the work": (again(phases=["Work", "Judge"]), "Unsupported value"),
+    "confirmed by a word": (lambda s: s["spec"].update(confirm="yes"), "spec.confirm"),
     "unknown agent": (lambda s: s["spec"].update(agents=[{"name": "mine"}]), "program is missing"),
     "unknown program": (lambda s: s["spec"].update(agents=[{"name": "mine", "program": "vi"}]), "Unsupported value"),
     "no endpoint": (lambda s: model(s).update(endpoints={}), "every model needs endpoints.anthropic"),
@@ -210,6 +232,39 @@ async def test_the_spec_is_immutable_but_for_some_fields(admin: Any) -> None:
                 assert IMMUTABLE in refused.value.message
     finally:
         await admin.send("DELETE", path)
+
+
+async def test_a_sweep_of_another_s_runs_fits_on_five_lines(admin: Any) -> None:
+    made = await admin.send("POST", SWEEPS + DRY, smallest(again(phases=["Verify", "Judge"])))
+    assert (made["spec"]["agents"], made["spec"]["models"]) == ([], [])
+    assert made["spec"]["from"] == {"sweep": "first", "phases": ["Verify", "Judge"]}
+    await admin.send("POST", SWEEPS + DRY, smallest(again({"uri": "s3://evals/sweeps/one/first-1", "lockDigest": DIGEST})))
+
+
+async def test_what_a_sweep_is_made_from_never_changes_and_a_confirmation_may(admin: Any) -> None:
+    def named(name: str, change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        return smallest(lambda s: (change(s), s["metadata"].update(name=name)))
+
+    await admin.send("POST", SWEEPS, named("made-again", again()))
+    await admin.send("POST", SWEEPS, named("made-once", lambda s: None))
+    paths = [f"{SWEEPS}/made-again", f"{SWEEPS}/made-once"]
+    changes: list[tuple[str, dict[str, Any]]] = [
+        (paths[0], {"from": {"sweep": "second"}}),
+        (paths[0], {"from": {"phases": ["Verify", "Judge"]}}),
+        (paths[1], {"from": {"sweep": "first", "phases": ["Judge"]}}),
+    ]
+    try:
+        for path, change in changes:
+            with pytest.raises(Invalid) as refused:
+                await admin.merge(path, {"spec": change})
+            assert IMMUTABLE in refused.value.message, change
+        for path in paths:
+            made = await admin.merge(path, {"spec": {"confirm": DIGEST}})
+            assert made["spec"]["confirm"] == DIGEST
+            await admin.merge(path, {"spec": {"confirm": None}})
+    finally:
+        for path in paths:
+            await admin.send("DELETE", path)
 
 
 async def test_what_is_cancelled_stays_so(admin: Any) -> None:

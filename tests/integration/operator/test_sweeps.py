@@ -90,6 +90,40 @@ async def test_a_sweep_goes_from_apply_to_scores(one: Cluster, kubelet: Any) -> 
     assert plan["immutable"] is True
 
 
+async def test_another_sweep_s_runs_are_verified_and_judged_again(one: Cluster, kubelet: Any, tools: Any) -> None:
+    def script(seen: Any) -> Any:
+        if seen.role != "verify":
+            return tools.happy(seen)
+        values = {"reason": "Completed", "workEnd": "Completed", "reward": "1", "workSeal": seen.own_seal, "uri": "s3://evals/x"}
+        return tools.Act(tools.say("Verify", "Verdict", seal=seen.own_seal, **values))
+
+    async def anew(name: str, source: str, *phases: str) -> None:
+        body = tools.sweep(name)
+        body["spec"] = {"from": {"sweep": source, "phases": phases}, "storage": body["spec"]["storage"], "repeats": 1}
+        await one.admin.send("POST", one.sweeps, body)
+
+    kubelet.scripts["verified-anew"] = script
+    await anew("judged-anew", "ran-once", "Judge")
+    waits = await one.condition("judged-anew", "Ready", "SourceNotFound")
+    assert "there is no sweep ran-once" in waits["message"]
+    await anew("verified-anew", "ran-once", "Verify", "Judge")
+    await one.apply("ran-once")
+    await one.until("ran-once", "Complete")
+
+    status = (await one.until("judged-anew", "Complete", "Failed", "Incomplete"))["status"]
+    assert (status["state"], status["trials"], status["counts"]["created"], status["rExec"]) == ("Complete", "2/2", 0, "1.000")
+    assert await one.trials_of("judged-anew") == []
+    assert status["forecast"]["podHoursAtMost"] == "0.0"
+
+    status = (await one.until("verified-anew", "Complete", "Failed", "Incomplete"))["status"]
+    assert (status["state"], status["counts"]["sealed"]) == ("Complete", 2)
+    for trial in await one.trials_of("verified-anew"):
+        ended = trial["status"]
+        assert (ended["phase"], ended["reward"], ended["ledgerURI"]) == ("Sealed", "1", "s3://evals/x/ledger")
+    ran = [name for name in kubelet.history if name.startswith(("judged-anew-0", "verified-anew-0"))]
+    assert sorted(ran) == ["verified-anew-00000-a1-v1", "verified-anew-00001-a1-v1"], "no agent runs"
+
+
 async def test_an_invalid_attempt_is_followed_by_one_new_one(one: Cluster, kubelet: Any) -> None:
     def script(seen: Any) -> Any:
         if seen.role == "work" and seen.trial == "again-00000" and seen.attempt == "1":
