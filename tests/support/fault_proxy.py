@@ -108,6 +108,7 @@ class FaultProxy:
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
+        self.drop()
         await self._runner.cleanup()
         await self._session.close()
 

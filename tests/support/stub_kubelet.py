@@ -77,9 +77,13 @@ class Seen:
 
 @dataclass(frozen=True)
 class Act:
-    """What happens to a pod now: it ends with a message, waits for a reason, gets no node, or (none of these) runs."""
+    """What happens to a pod now: it ends with a message, waits for a reason, gets no node, or (none of these) runs.
+
+    ``plan``: the line that a plan Job prints; without one the plan is `plan_of` the pod.
+    """
 
     message: str | None = None
+    plan: str | None = None
     waiting: tuple[str, str] | None = None
     unscheduled: bool = False
 
@@ -282,7 +286,7 @@ class StubKubelet:
         if act is None:
             return
         if seen.role == "plan":
-            lines = ["reading the benchmark", PLAN_BEGIN, encode_plan(plan_of(pod)), PLAN_END, "done"]
+            lines = ["reading the benchmark", PLAN_BEGIN, act.plan or encode_plan(plan_of(pod)), PLAN_END, "done"]
             self._logs[(namespace, metadata["name"])] = "\n".join(lines)
         main = pod["spec"]["containers"][-1]["name"]
         message = act.message or ""
