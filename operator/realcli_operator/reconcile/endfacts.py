@@ -208,7 +208,8 @@ _WAITING: Final = MappingProxyType(
     }
 )
 _NOT_STARTED: Final = frozenset(("StartError", "ContainerCannotRun"))
-_UNKNOWN: Final = "ContainerStatusUnknown"
+_UNKNOWN: Final = frozenset(("ContainerStatusUnknown", "Unknown"))
+"""The kubelet (or, after a restart of the node, the runtime) lost sight of a container that may have run for hours."""
 _FORGOTTEN: Final = "PodInitializing"
 """Once it has evicted a pod, the kubelet may say so of containers that ran: of the agent's, the session's, or both."""
 _DISRUPTIONS: Final = MappingProxyType(
