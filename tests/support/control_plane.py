@@ -173,6 +173,8 @@ class ControlPlane:
         for line in (self.folder / "audit.log").read_text().splitlines():
             event = json.loads(line)
             about = event["objectRef"]
+            if "dryRun=" in event["requestURI"]:
+                continue
             if (about.get("namespace"), about["resource"]) == (namespace, resource) and event["responseStatus"]["code"] == 201:
                 found[about.get("name", "")] += 1
         return found

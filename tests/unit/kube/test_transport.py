@@ -11,9 +11,11 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client import Configuration
 
-from realcli_operator.kube.errors import AlreadyExists, Gone, Invalid, ServerError, TooManyRequests
+from realcli_operator.kube.client import KubeClient
+from realcli_operator.kube.errors import AlreadyExists, Gone, Invalid, ServerError, Stale, TooManyRequests
 from realcli_operator.kube.metrics import Metrics
 from realcli_operator.kube.names import Kind
+from realcli_operator.kube.project import trial_view
 from realcli_operator.kube.source import HttpSource
 from realcli_operator.kube.transport import JSON_PATCH, ClientSettings, Transport, load_configuration
 
@@ -256,3 +258,14 @@ users: [{name: u, user: {token: abc}}]
     configuration = await load_configuration(path)
     assert configuration.host == "https://127.0.0.1:1"
     assert await configuration.get_api_key_with_prefix("BearerToken") == "Bearer abc"
+
+
+async def test_a_status_write_that_met_other_writers_is_decided_again(server: Server) -> None:
+    """The API server tries a few times itself; its 409 says nothing of whose object it is."""
+    server.answers = [refusal(409, "Conflict", "the object has been modified")]
+    transport = server.transport()
+    trial = trial_view({"metadata": {"namespace": "one", "name": "t", "uid": "u", "resourceVersion": "7"}})
+    with pytest.raises(Stale, match="modified"):
+        await KubeClient(transport).apply_trial_status(trial, {"phase": "Working"})
+    assert len(server.requests) == 1
+    await transport.close()
