@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from realcli.api.forecasting import HOUR, Cell, Measured
 from realcli.api.outcomes import Phase
+from realcli.api.sweep import Mode
 from realcli_operator.reconcile.recent import Row, parsed, time_of
 
 STEP: Final = 0.02
@@ -31,7 +32,7 @@ def measured(rows: Mapping[int, Row]) -> dict[Cell, Measured]:
         if row.phase is not Phase.SEALED:
             continue
         status = row.view.status
-        mode = "EXEC" if row.view.spec["mode"] == "EXEC" else "COLLAB"
+        mode: Mode = "EXEC" if row.view.spec["mode"] == "EXEC" else "COLLAB"
         cell = sums[(row.configuration, mode)]
         hours, usd = _hours(status), _usd(status)
         if hours is not None:
