@@ -181,6 +181,75 @@ async def test_what_breaks_is_stopped_cancelled_and_gone(one: Cluster, kubelet: 
     await one.wait_for(gone, "the sweep is deleted")
 
 
+async def test_what_may_be_changed_acts_at_once(one: Cluster, kubelet: Any, tools: Any) -> None:
+    """Parallelism, the concurrency of a model, and the budget, each while it keeps trials from starting."""
+    free: list[bool] = []
+    kubelet.scripts["wider"] = lambda seen: tools.happy(seen) if free or seen.role != "work" else None
+    path = f"{one.sweeps}/wider"
+
+    async def running(number: int) -> None:
+        async def reached() -> bool:
+            return len([name for name in await one.pods_of("wider") if "-a1" in name]) == number
+
+        await one.wait_for(reached, f"{number} pods")
+        trials = await one.trials_of("wider")
+        assert len([trial for trial in trials if trial.get("status", {}).get("phase") == "Working"]) <= number
+
+    async def model(most: int | None) -> None:
+        spec = (await one.sweep("wider"))["spec"]
+        await one.admin.merge(path, {"spec": {"models": [spec["models"][0] | {"maxConcurrentTrials": most}]}})
+
+    await one.apply("wider", modes=["EXEC"], repeats=4, parallelism=1, budget={"tokens": 100})
+    await running(1)
+    await model(2)
+    await one.admin.merge(path, {"spec": {"parallelism": 4}})
+    await running(2)
+    await model(3)
+    await running(3)
+    free.append(True)
+    found = await one.condition("wider", "BudgetExhausted", "Tokens")
+    assert found["status"] == "True"
+    await model(None)
+
+    async def over() -> Any:
+        status = (await one.sweep("wider"))["status"]
+        return status if status["counts"]["sealed"] == 3 and status["state"] == "Suspended" else None
+
+    status = await one.wait_for(over, "what ran has finished and nothing new starts")
+    assert status["trials"] == "3/4"
+    await one.admin.merge(path, {"spec": {"budget": {"tokens": 10**6}}})
+    assert (await one.until("wider", "Complete"))["status"]["trials"] == "4/4"
+
+
+async def test_what_a_sweep_owns_goes_with_it_without_a_finalizer(one: Cluster, kubelet: Any) -> None:
+    await one.apply("passing")
+    sweep = await one.until("passing", "Complete")
+    owned = [f"{one.core}/configmaps/passing-plan", f"{one.trials}/passing-00000"]
+    jobs = f"/apis/batch/v1/namespaces/{one.namespace}/jobs"
+    owned += [f"{jobs}/passing-{name}" for name in ("plan", "j0000", "report")]
+    for path in owned:
+        metadata = (await one.admin.send("GET", path))["metadata"]
+        owner = metadata["ownerReferences"][0]
+        assert (owner["kind"], owner["uid"], owner["controller"]) == ("BenchmarkSweep", sweep["metadata"]["uid"], True)
+        assert not [name for name in metadata.get("finalizers", []) if "realcli" in name]
+    await one.admin.send("DELETE", f"{one.sweeps}/passing")
+
+    async def gone(path: str) -> bool:
+        try:
+            await one.admin.send("GET", path)
+        except NotFound:
+            return True
+        return False
+
+    for path in (f"{one.sweeps}/passing", *owned):
+        await one.wait_for(lambda path=path: gone(path), f"{path} is gone")
+
+    async def no_pods() -> bool:
+        return await one.pods_of("passing") == []
+
+    await one.wait_for(no_pods, "its pods are gone")
+
+
 async def test_a_foreign_pod_of_the_same_name_is_named_and_left_alone(one: Cluster, kubelet: Any) -> None:
     foreign = {"metadata": {"name": "clash-00000-a1"}, "spec": {"containers": [{"name": "x", "image": "example/x:1"}]}}
     await one.admin.send("POST", f"{one.core}/pods", foreign)
