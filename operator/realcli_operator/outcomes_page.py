@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from realcli.api.outcomes import OUTCOMES, Cause, Effect, Outcome
-from realcli_operator.reconcile.ends import GAP, SECTIONS, UNEXPLAINED, Row
+from realcli_operator.reconcile.endrows import GAP, SECTIONS, Row
+from realcli_operator.reconcile.ends import UNEXPLAINED
 
 _EFFECTS: Final = {
     Effect.VERIFIED: ("Counts: verified", "The agent had its chance. The verifier judges the state it left."),

@@ -15,7 +15,8 @@ from realcli.api.sweep import ControlEnd
 from realcli.api.termination import Result, Termination, parse_termination
 from realcli.api.trial import Awaiting, TrialStatus
 from realcli_operator.kube.views import PodView
-from realcli_operator.reconcile.endfacts import Work, facts_of, facts_of_absent, session_message
+from realcli_operator.reconcile.endfacts import facts_of, facts_of_absent, session_message
+from realcli_operator.reconcile.endmodel import Work
 from realcli_operator.reconcile.ends import End, end_of, is_fault
 from realcli_operator.reconcile.names import control_pod
 from realcli_operator.reconcile.outcome import MAX_MESSAGE, carried, ended

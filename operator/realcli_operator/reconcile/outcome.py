@@ -13,7 +13,7 @@ from realcli.storage.paths import SweepPaths
 from realcli_operator.kube.views import PodView
 from realcli_operator.reconcile.conditions import rfc3339, with_condition
 from realcli_operator.reconcile.endfacts import AGENT_SIDE, Trouble, has_started, session_message
-from realcli_operator.reconcile.ends import KILLED, SEEN_AS
+from realcli_operator.reconcile.endrows import KILLED, SEEN_AS
 from realcli_operator.reconcile.facts import TrialFacts
 from realcli_operator.reconcile.names import work_pod
 from realcli_operator.reconcile.spending import earlier_of

@@ -19,9 +19,6 @@ from realcli_operator.reconcile.conditions import find, rfc3339, with_condition
 from realcli_operator.reconcile.control import ControlStep, awaits, candidate, failed_on, worked
 from realcli_operator.reconcile.endfacts import (
     SESSION,
-    Overdue,
-    Taken,
-    Work,
     all_started,
     describe,
     facts_of,
@@ -34,6 +31,7 @@ from realcli_operator.reconcile.endfacts import (
     without_seal,
     work_message,
 )
+from realcli_operator.reconcile.endmodel import Overdue, Taken, Work
 from realcli_operator.reconcile.ends import UNEXPLAINED, End, end_of, is_fault
 from realcli_operator.reconcile.facts import TrialFacts
 from realcli_operator.reconcile.names import verify_pod, work_pod

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from realcli.api.outcomes import BY_REASON, OUTCOMES, Cause, Effect, Phase, effect_of, is_valid
-from realcli_operator.reconcile.endfacts import (
+from realcli_operator.reconcile.endfacts import without_seal
+from realcli_operator.reconcile.endmodel import (
     ContainerFacts,
     EndFacts,
     Evicted,
@@ -22,9 +23,9 @@ from realcli_operator.reconcile.endfacts import (
     Taken,
     Vanished,
     Work,
-    without_seal,
 )
-from realcli_operator.reconcile.ends import GAP, ROWS, End, end_of, is_fault
+from realcli_operator.reconcile.endrows import GAP, ROWS
+from realcli_operator.reconcile.ends import End, end_of, is_fault
 
 VALID = [row.reason for row in OUTCOMES if is_valid(row.reason)]
 NOT_VALID = [row.reason for row in OUTCOMES if row.effect in (Effect.RETRY, Effect.FINAL)]

@@ -21,8 +21,10 @@ from realcli_operator.kube.errors import Forbidden, error_for
 from realcli_operator.kube.names import Kind
 from realcli_operator.kube.project import project
 from realcli_operator.kube.views import PodView
-from realcli_operator.reconcile.endfacts import Overdue, Said, Stand, Work, facts_of
-from realcli_operator.reconcile.ends import GAP, end_of
+from realcli_operator.reconcile.endfacts import facts_of
+from realcli_operator.reconcile.endmodel import Overdue, Said, Stand, Work
+from realcli_operator.reconcile.endrows import GAP
+from realcli_operator.reconcile.ends import end_of
 from realcli_operator.reconcile.names import verify_pod, work_pod
 from realcli_operator.reconcile.trial import decide_trial
 

@@ -8,7 +8,7 @@ import pytest
 
 from realcli.api.outcomes import OUTCOMES
 from realcli_operator.outcomes_page import main, page
-from realcli_operator.reconcile.ends import ROWS
+from realcli_operator.reconcile.endrows import ROWS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "outcomes.md"
 
