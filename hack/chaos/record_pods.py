@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 for folder in ("", "operator"):
     sys.path.insert(0, str(ROOT / folder))
 
+import pod_actions  # noqa: E402
 import pod_catalogue  # noqa: E402
 from pod_kinds import NAMESPACE, TRIAL, Json, Kind, dumped, pod, trial  # noqa: E402
 
@@ -252,7 +253,7 @@ class Recorder:
         self.node("systemctl", "restart", "kubelet")
 
     def add_gone_node(self) -> None:
-        name = pod_catalogue.GONE_NODE
+        name = pod_actions.GONE_NODE
         labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": name}
         body: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
         with contextlib.suppress(Refusal):
