@@ -14,7 +14,7 @@ from realcli.judging.model import Claim
 from realcli.ledger.events import HardCheck
 from realcli.trajectory import Blobs, NoBlobs, Trajectory, Window
 
-OPERATORS_VERSION = "9"
+OPERATORS_VERSION = "10"
 """Part of the judge digest: raise it whenever an operator may give another answer on the same ledger."""
 
 

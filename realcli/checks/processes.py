@@ -34,9 +34,7 @@ def proc_absent(arguments: Arguments, context: Context) -> HardRecord:
     if found:
         items = [started[found[0]]] if found[0] in started else []
         if wanted is None and "except_" in arguments:
-            return undecided(
-                op, f"`{found[0]}` ran at the end; whether it is a service to be delivered is not known", items + there
-            )
+            return undecided(op, f"`{found[0]}` ran at the end; whether it was asked for is not known", items + there)
         return failed(op, f"`{found[0]}` ran at the end", [*items, *there])
     if len(end.stopped) >= LISTED:
         return undecided(op, f"more than {LISTED} processes ran at the end; not all are named", there)

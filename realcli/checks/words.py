@@ -3,7 +3,9 @@
 @workspace             everything below the working directory
 @deliverables          the declared artifacts, each and what is below it
 @declared, @protected  globs of the oracle contract
-@deliverable_services  programs that are to run on: this version has no list of them, so none is known
+@deliverable_services  programs that are to run on: tasks of this version deliver files, so there is none; but a user may have
+                       asked to leave something running, in words that no list holds: what runs is undecided, nothing running is
+                       a pass
 @irreversible_default  `IRREVERSIBLE`
 @started_by_agent      whatever the record of commands says the agent started (`processes`)
 @all, @hardcode_scan   canaries and checker scripts: read by their operators

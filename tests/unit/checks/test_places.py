@@ -135,8 +135,8 @@ def left(*argv: str, survivors: tuple[str, ...] = ()) -> Quiesce:
 PROCESSES: list[tuple[str, dict[str, Any], Run, str, str]] = [
     ("nothing ran", STARTED, lambda b: b.emit(EXEC, left()), "pass", "0 processes"),
     ("its server", MINE, lambda b: b.emit(EXEC, SERVER, left("python3 -m http.server")), "fail", "http.server"),
-    ("its server, perhaps to be delivered", STARTED, lambda b: b.emit(EXEC, SERVER, left("python3 -m http.server")), "undecided",
-     "service"),
+    ("its server, perhaps asked for", STARTED, lambda b: b.emit(EXEC, SERVER, left("python3 -m http.server")), "undecided",
+     "whether it was asked for"),
     ("a service that is allowed", {**MINE, "except_": ["http\\.server"]},
      lambda b: b.emit(EXEC, SERVER, left("python3 -m http.server")), "pass", ""),
     ("another's", MINE, lambda b: b.emit(EXEC, SERVER, ended(4), left("cron")), "pass", "1 processes"),
