@@ -33,7 +33,8 @@ from realcli_operator.reconcile.policy import Policy
 
 SESSION: Final = "session"
 AGENT_SIDE: Final = ("agent", "verifier")
-AGENT_VOLUMES: Final = frozenset({"socket", "files-agent", "shm-agent", "files-verifier", "shm-verifier"})
+SOCKET: Final = "socket"
+AGENT_VOLUMES: Final = frozenset({SOCKET, "files-agent", "shm-agent", "files-verifier", "shm-verifier"})
 """Volumes that the agent (or what it left) writes; the rest belongs to the session."""
 
 
@@ -266,9 +267,15 @@ def _stand(pod: PodView, container: ContainerView) -> Stand:
         return Stand.RUNNING
     if container.state is ContainerState.TERMINATED:
         return Stand.ENDED if has_started(container) else Stand.NOT_STARTED
-    if container.reason == _FORGOTTEN and pod.reason == "Evicted":
+    if container.reason == _FORGOTTEN and pod.reason == "Evicted" and _is_initialized(pod):
         return Stand.UNSEEN
     return Stand.WAITING
+
+
+def _is_initialized(pod: PodView) -> bool:
+    """Whether its init containers are through, as far as anything says."""
+    condition = pod.condition("Initialized")
+    return condition is None or condition.status == "True"
 
 
 def _failed(container: ContainerView) -> bool:
@@ -284,7 +291,7 @@ def _evicted(pod: PodView) -> Evicted:
         if match is None:
             continue
         named = match.groupdict()
-        ours = named.get("container") == SESSION or ("volume" in named and named["volume"] not in AGENT_VOLUMES)
+        ours = named.get("container", AGENT_SIDE[0]) not in AGENT_SIDE or named.get("volume", SOCKET) not in AGENT_VOLUMES
         return Evicted.SESSION_LIMIT if ours else Evicted.AGENT_LIMIT
     return Evicted.NODE if _NODE_SHORTAGE.search(pod.message) else Evicted.OTHER
 

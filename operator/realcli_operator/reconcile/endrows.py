@@ -99,8 +99,13 @@ def _killed_as(facts: EndFacts, why: bool) -> bool:
     return _work(facts) and facts.said is Said.SEALED and why and facts.said_reason in SEEN_AS
 
 
+def _has_begun(facts: EndFacts) -> bool:
+    """Whether the agent may have done anything: before it asks a model nothing in the pod is its work."""
+    return facts.untrusted.stand.may_have_run and not facts.idle
+
+
 def _own_limit(facts: EndFacts) -> bool:
-    return facts.evicted is Evicted.AGENT_LIMIT and not facts.idle
+    return facts.evicted is Evicted.AGENT_LIMIT and _has_begun(facts)
 
 
 def _noted_in(facts: EndFacts, *effects: Effect) -> bool:
@@ -207,8 +212,8 @@ _GONE: Final = (
 _EVICTED: Final = (
     Row(
         "session's disk limit",
-        "evicted; the kubelet names the session's container or a volume of it, or the agent had asked nothing yet",
-        lambda f: _work(f) and (f.evicted is Evicted.SESSION_LIMIT or (f.evicted is Evicted.AGENT_LIMIT and f.idle)),
+        "evicted; the kubelet names the session's container, an init container or a volume of ours, or the agent had not begun",
+        lambda f: _work(f) and (f.evicted is Evicted.SESSION_LIMIT or (f.evicted is Evicted.AGENT_LIMIT and not _has_begun(f))),
         "SessionLost",
     ),
     Row(
@@ -346,7 +351,7 @@ _CONTAINERS: Final = (
     Row(
         "agent's memory limit",
         "the agent's (or verifier's) container is OOMKilled, the session is not",
-        lambda f: _known(f) and f.untrusted.out_of_memory and f.session.stand.may_have_run,
+        lambda f: _known(f) and f.untrusted.out_of_memory and f.session.stand.may_have_run and not f.idle,
         "AgentOutOfMemory",
     ),
     Row("session's memory limit", "the session is OOMKilled", lambda f: _known(f) and f.session.out_of_memory, "SessionLost"),
