@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,26 @@ class Request:
     def dry(self) -> bool:
         """Whether it only asks if it could (the two questions about the cluster's features, once per sweep)."""
         return "dryRun=All" in self.uri
+
+
+class _Outcome(Enum):
+    """What became of a creation."""
+
+    MADE = 1
+    THERE = 2
+    """Refused because there is one."""
+    UNKNOWN = 3
+    """No answer in time: it may have been made all the same, which the next try finds out."""
+    REFUSED = 4
+
+    @staticmethod
+    def of(request: Request) -> _Outcome:
+        """By the code of the answer."""
+        if request.code == 0 or request.code >= 500:
+            return _Outcome.UNKNOWN
+        if request.code == 409:
+            return _Outcome.THERE
+        return _Outcome.MADE if request.code < 400 else _Outcome.REFUSED
 
 
 def requests(lines: Iterable[str]) -> Iterator[Request]:
@@ -103,6 +124,7 @@ def audit(log: Iterable[Request], journal: Iterable[Json], trials: Iterable[Json
     created: dict[str, list[float]] = defaultdict(list)
     deleted: dict[str, int] = Counter()
     made: dict[str, list[float]] = defaultdict(list)
+    unanswered: set[str] = set()
     writes, gets, lists, refused, asked, everybody = (Counter[str]() for _ in range(6))
     for request in log:
         if request.verb in WRITES:
@@ -121,13 +143,20 @@ def audit(log: Iterable[Request], journal: Iterable[Json], trials: Iterable[Json
                 lists[what] += 1
             if request.code >= 400:
                 refused[f"{what} {request.code}"] += 1
+        mine = request.user == OPERATOR
+        if mine and (request.verb, request.resource) == ("create", "pods") and not request.dry:
+            outcome = _Outcome.of(request)
+            if outcome is _Outcome.MADE or (
+                outcome is _Outcome.THERE and not created[request.name] and request.name in unanswered
+            ):
+                created[request.name].append(request.time)
+            elif outcome is _Outcome.UNKNOWN:
+                unanswered.add(request.name)
+        elif mine and (request.verb, request.resource) == ("delete", "pods"):
+            deleted[request.name] += request.made or request.code == 404  # gone, by a try that got no answer
         if not request.made:
             continue
-        if (request.verb, request.resource) == ("create", "pods") and request.user == OPERATOR:
-            created[request.name].append(request.time)
-        elif (request.verb, request.resource) == ("delete", "pods") and request.user == OPERATOR:
-            deleted[request.name] += 1
-        elif (request.verb, request.resource) == ("create", "trials"):
+        if (request.verb, request.resource) == ("create", "trials"):
             made[request.name].append(request.time)
         if request.resource == "trials/status" and request.user == OPERATOR:
             found.last = max(found.last, request.time)
@@ -135,6 +164,7 @@ def audit(log: Iterable[Request], journal: Iterable[Json], trials: Iterable[Json
     for line in journal:
         ended[line["pod"]].append(line)
     listed = list(trials)
+    created = defaultdict(list, {name: times for name, times in created.items() if times})
     _of_pods(found, created, deleted, ended)
     for trial in listed:
         _of_trial(found, trial, created, ended)

@@ -183,6 +183,29 @@ def test_a_creation_that_was_refused_is_no_second_one(run: Run) -> None:
     assert found.writes_per_trial == 8.5, "but it is a write"
 
 
+def _unanswered(run: Run, verb: str, *codes: int) -> None:
+    event = next(e for e in run.log if (e["verb"], e["objectRef"].get("name")) == (verb, "bench-00000-a1"))
+    event["responseStatus"]["code"] = 504
+    for code in codes:
+        run.asked(verb, "pods", "bench-00000-a1", code=code)
+
+
+def test_what_the_server_did_without_an_answer_was_done_once(run: Run) -> None:
+    _unanswered(run, "create", 409)
+    _unanswered(run, "delete", 404)
+    assert run.found().findings == []
+
+
+def test_a_second_pod_after_no_answer_is_found(run: Run) -> None:
+    _unanswered(run, "create", 201, 409, 201)
+    assert run.found().findings == ["pod bench-00000-a1 was created 2 times"]
+
+
+def test_no_answer_is_no_deletion(run: Run) -> None:
+    _unanswered(run, "delete", 504)
+    assert run.found().findings == ["pod bench-00000-a1 was never deleted"]
+
+
 def test_reads_are_counted_and_lists_apart(run: Run) -> None:
     run.asked("get", "pods", "bench-00000-a1")
     run.asked("get", "configmaps", "bench-plan")
