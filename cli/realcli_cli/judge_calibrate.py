@@ -35,6 +35,7 @@ from realcli.storage.opening import open_store
 from realcli.storage.paths import calibration, join
 from realcli.storage.port import AlreadyStored
 from realcli_cli.main import UserError
+from realcli_cli.progress import Progress
 
 EMULATED = "emulated:"
 GULLIBLE = EMULATED + "gullible"
@@ -110,7 +111,7 @@ def _ask(asked: Asked, cases: list[Case]) -> Gate:
     from realcli_judge.inputs import Refused
 
     try:
-        records = judged(cases, asked.settings, asked.backend, asked.purse, asked.pool)
+        records = judged(cases, asked.settings, asked.backend, asked.purse, Progress(asked.pool, asked.settings.votes))
     except ReplayMiss as error:
         typer.echo(f"realcli: {error}", err=True)
         raise typer.Exit(MISSED) from error
