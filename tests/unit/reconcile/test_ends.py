@@ -89,7 +89,7 @@ def final(facts: EndFacts) -> End:
     return end
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(facts=any_facts())
 def test_every_combination_is_decided(facts: EndFacts) -> None:
     end = end_of(facts)
@@ -102,7 +102,7 @@ def test_every_combination_is_decided(facts: EndFacts) -> None:
         assert final(facts).phase in (Phase.SEALED, Phase.PENDING, Phase.INVALID), "storage is asked once"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(facts=any_facts(Work.WORK))
 def test_what_the_agent_causes_counts_and_nothing_else_does(facts: EndFacts) -> None:
     for end in (end_of(facts), final(facts)):
@@ -126,7 +126,7 @@ HOSTILE = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(facts=any_facts(Work.WORK), hostile=HOSTILE)
 def test_nothing_the_agent_does_turns_an_end_into_a_new_attempt(facts: EndFacts, hostile: dict[str, Any]) -> None:
     """Whatever an honest end would be: its own container's end and its own disk use give it no attempt that it had not."""
