@@ -91,7 +91,7 @@ class FaultProxy:
     """Its own, of which there must be none."""
     _numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
     _lists: dict[str, tuple[int, bytes]] = field(default_factory=dict)
-    _open: dict[int, asyncio.BaseTransport] = field(default_factory=dict)
+    _connections: dict[int, asyncio.BaseTransport] = field(default_factory=dict)
 
     async def start(self) -> None:
         self._session = ClientSession(
@@ -101,26 +101,29 @@ class FaultProxy:
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        server = site._server
+        self._site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await self._site.start()
+        server = self._site._server
         assert isinstance(server, asyncio.Server)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
-        self.drop()
+        await self._site.stop()
+        await _turns()  # what had connected just before is known to the server then, and closed with the others
         await self._runner.cleanup()
         await self._session.close()
+        self.drop()
+        await _turns()
 
     def drop(self) -> None:
         """Break every connection there is now."""
-        for connection in self._open.values():
+        for connection in self._connections.values():
             connection.abort()  # type: ignore[attr-defined]
+        self._connections.clear()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        connection = request.transport
-        if connection is not None:
-            self._open[id(connection)] = connection
+        if request.transport is not None:
+            self._connections[id(request.transport)] = request.transport
         try:
             return await self._answer(request)
         except (ConnectionError, ClientError):  # one of the two sides has gone
@@ -128,8 +131,6 @@ class FaultProxy:
         except Exception as error:
             self.errors.append(repr(error))
             raise
-        finally:
-            self._open.pop(id(connection), None)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         key = (request.method, request.path)
@@ -183,6 +184,12 @@ class FaultProxy:
                         await stream.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
                         break
         return stream
+
+
+async def _turns() -> None:
+    """A few turns of the loop."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 def _broken(request: web.Request) -> web.Response:

@@ -39,8 +39,9 @@ NEVER = 10**9
 class MortalTransport(Transport):
     """Dies when ``fatal`` says so of a write that has just been answered: from then on nothing is sent and nothing returns."""
 
-    def __init__(self, *args: Any, fatal: Callable[[str], bool], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, fatal: Callable[[str], bool], one_by_one: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._turn: asyncio.Semaphore | None = asyncio.Semaphore(1) if one_by_one else None
         self.died = asyncio.Event()
         self.writes: list[str] = []
         self.requests: list[str] = []
@@ -48,6 +49,14 @@ class MortalTransport(Transport):
         self._fatal = fatal
 
     async def _once(
+        self, method: str, path: str, resource: str, query: Mapping[str, str] | None, body: Any, content_type: str
+    ) -> bytes:
+        if self._turn is None or method not in WRITES:
+            return await self._alive(method, path, resource, query, body, content_type)
+        async with self._turn:  # never left by the write after which it dies
+            return await self._alive(method, path, resource, query, body, content_type)
+
+    async def _alive(
         self, method: str, path: str, resource: str, query: Mapping[str, str] | None, body: Any, content_type: str
     ) -> bytes:
         if self.died.is_set():
@@ -101,12 +110,16 @@ async def living(
     client: ClientSettings | None = None,
     settings: Settings | None = None,
     wait: bool = True,
+    one_by_one: bool = False,
     **layers: Any,
 ) -> AsyncIterator[Life]:
-    """A life for one namespace, ended as by `kill -9` with the block. ``wait`` False: it may still be starting."""
+    """A life for one namespace, ended as by `kill -9` with the block. ``wait`` False: it may still be starting.
+
+    ``one_by_one``: a write is sent when the one before it has been answered, so none is on its way when it dies.
+    """
     metrics = Metrics()
     client = client or ClientSettings(writes_per_second=1000, write_burst=100, retry_base=0.05)
-    transport = MortalTransport(plane.configuration(url), client, metrics, fatal=fatal)
+    transport = MortalTransport(plane.configuration(url), client, metrics, fatal=fatal, one_by_one=one_by_one)
     defaults: dict[str, Any] = {
         "namespaces": (namespace,),
         # without kopf's watch, sweeps are seen by their LIST alone

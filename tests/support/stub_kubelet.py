@@ -201,7 +201,9 @@ class StubKubelet:
 
         async def log(request: web.Request) -> web.Response:
             text = self._logs.get((request.match_info["namespace"], request.match_info["pod"]))
-            return web.Response(text=text) if text is not None else web.Response(status=404, text="no such log")
+            answer = web.Response(text=text) if text is not None else web.Response(status=404, text="no such log")
+            answer.force_close()  # the API server would keep a connection for each until the loop is gone
+            return answer
 
         app = web.Application()
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", log)

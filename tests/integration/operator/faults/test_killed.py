@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from realcli.api.termination import Result
-from realcli_operator.loop import WorkerSettings
 from tests.support.end_audit import end_state
 from tests.support.life import Lives
 from tests.support.stub_kubelet import Act, Seen, happy, say
@@ -61,9 +60,8 @@ async def test_after_every_write(place: Callable[[str], Any], admin: Any) -> Non
     async def run(name: str) -> None:
         here = places[name]
         await here.apply("six", troubled, repeats=3)
-        # One worker: no write is on its way when another is the last, so that each is the last once.
-        options = {"workers": WorkerSettings(count=1, drain=0.0)} if name == "always" else {}
-        await lives[name].run(lambda: here.over("six"), **options)
+        # No write is on its way when another is the last, so that each is the last once.
+        await lives[name].run(lambda: here.over("six"), one_by_one=name == "always")
 
     await asyncio.gather(*(run(name) for name in plans))
     whole = await end_state(admin, "whole")
