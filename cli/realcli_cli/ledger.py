@@ -21,7 +21,7 @@ from realcli_cli.ledger_recover import recover as copy_spool
 from realcli_cli.ledger_show import Printer
 from realcli_cli.ledger_tail import Tail
 from realcli_cli.main import UserError
-from realcli_cli.places import Place, is_address, object_in_cluster, place_of_status, place_of_uri
+from realcli_cli.places import Place, is_address, nothing_at, object_in_cluster, place_of_status, place_of_uri
 
 app = typer.Typer(no_args_is_help=True, help="Check and read the ledgers of trials.")
 
@@ -77,9 +77,7 @@ class _Attempt(NamedTuple):
 def _attempts(place: Place, anchor: str | None, verdict_anchor: str | None) -> list[_Attempt]:
     roots = attempts_below(place.store, place.key)
     if not roots:
-        raise UserError(
-            f"{place.shown}: no ledger lies here; expected an attempt (…/trials/<ordinal>/attempt-<k>) or a folder above some"
-        )
+        raise UserError(f"{nothing_at(place)}; expected an attempt (…/trials/<ordinal>/attempt-<k>) or a folder above some")
     anchors = anchor or place.anchor, verdict_anchor or place.verdict_anchor
     if any(anchors) and len(roots) > 1:
         raise UserError(f"--anchor is about one attempt, but {len(roots)} lie below {place.shown}; name one")
@@ -95,7 +93,7 @@ def cat(
     place = _place(what, endpoint, namespace)
     roots = attempts_below(place.store, place.key)
     if not roots:
-        raise UserError(f"{place.shown}: no ledger lies here")
+        raise UserError(nothing_at(place))
     for root in roots:
         if len(roots) > 1:
             console.print(Text(visible(root), "bold"))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from realcli.scoring.sources import Source
 from realcli.storage import ObjectStore, StorageConfig
 from realcli.storage.opening import open_store
 from realcli_cli.main import UserError
+
+_ATTEMPT = re.compile(r"/(?P<sweep>[^/]+)-[0-9a-f]{8}/trials/(?P<ordinal>[0-9]{5})/attempt-[0-9]+$")
 
 
 class Place(NamedTuple):
@@ -43,9 +47,28 @@ def place_of_status(trial: str, status: dict[str, Any], endpoint: str | None) ->
     if not uri:
         raise UserError(f"trial {trial} has no ledger yet (phase {status.get('phase', 'Pending')})")
     uri = str(uri).removesuffix("/ledger")  # the attempt: its seal lies beside
-    return place_of_uri(uri, endpoint)._replace(
-        shown=uri, anchor=status.get("workSealDigest"), verdict_anchor=status.get("sealDigest")
-    )
+    verdict = status.get("sealDigest") if _made_by(trial, uri) else None
+    return place_of_uri(uri, endpoint)._replace(shown=uri, anchor=status.get("workSealDigest"), verdict_anchor=verdict)
+
+
+def _made_by(trial: str, uri: str) -> bool:
+    """Whether the run of `<sweep>-<ordinal>` was made by its own sweep. One that was only verified again (`spec.from`) has its
+    verify seal in another place than its ledger."""
+    found = _ATTEMPT.search(uri)
+    return found is None or f"{found['sweep']}-{found['ordinal']}" == trial
+
+
+def nothing_at(place: Place) -> str:
+    """What to say where no ledger lies: of a sweep with `spec.from`, whose runs they are."""
+    for item in place.store.list(place.key):
+        if item.key.endswith("/source.json"):
+            try:
+                uri = Source.model_validate_json(place.store.get(item.key)).uri
+            except ValueError:
+                break
+            made = uri.partition("/trials/")[0]
+            return f"{place.shown}: no ledger lies here: its runs were made by another sweep, {made}; name that"
+    return f"{place.shown}: no ledger lies here"
 
 
 def is_address(text: str) -> bool:

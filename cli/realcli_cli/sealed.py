@@ -23,7 +23,7 @@ from realcli.storage.paths import SweepPaths, join
 from realcli.storage.port import NotFound, StorageConfig
 from realcli.trajectory import Trajectory
 from realcli_cli.main import UserError
-from realcli_cli.places import Place, place_of_uri
+from realcli_cli.places import Place, nothing_at, place_of_uri
 
 _ATTEMPT = re.compile(r"(?:(?P<sweep>.*)/)?trials/(?P<ordinal>[0-9]{5,9})/attempt-(?P<attempt>[1-9][0-9]{0,8})")
 _VERIFY = re.compile(r"verify-([1-9][0-9]{0,8})/seal\.json")
@@ -158,7 +158,7 @@ def source_of(place: Place, what: str, endpoint: str | None) -> Source:
     roots = attempts_below(place.store, place.key)
     if not roots:
         raise UserError(
-            f"{place.shown}: no ledger lies here; expected an attempt (…/trials/<ordinal>/attempt-<k>) or a folder "
+            f"{nothing_at(place)}; expected an attempt (…/trials/<ordinal>/attempt-<k>) or a folder "
             "above some, as `realcli trial run` writes"
         )
     if len(roots) > 1 and (place.anchor or place.verdict_anchor):
