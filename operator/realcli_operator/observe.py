@@ -56,6 +56,7 @@ class Memory:
     platform: Platform | None = None
     rows: Rows = field(default_factory=Rows)
     """Its trials."""
+    jobs: dict[str, JobFacts] = field(default_factory=dict)
     grants: frozenset[str] = frozenset()
     broken: frozenset[str] | None = None
     """Trials that the breaker holds; None before the first step of the sweep."""
@@ -193,8 +194,15 @@ class Observer:
         for pod in self.store.pods_of_sweep(sweep.namespace, sweep.name):
             if pod.trial is None and pod.owner_uid is not None:
                 pods.setdefault(pod.owner_uid, []).append(pod)
-        jobs = self.store.jobs_of_sweep(sweep.namespace, sweep.name)
-        return {job.name: JobFacts(job, tuple(pods.get(job.uid, ()))) for job in jobs if job.owner_uid == sweep.uid}
+        jobs = [job for job in self.store.jobs_of_sweep(sweep.namespace, sweep.name) if job.owner_uid == sweep.uid]
+        memory = self.memory(sweep.uid)
+        found: dict[str, JobFacts] = {}
+        for job in jobs:
+            mine = tuple(pods.get(job.uid, ()))
+            before = memory.jobs.get(job.name)
+            found[job.name] = JobFacts(job, mine) if before is None else before.of(job, mine)
+        memory.jobs = found
+        return found
 
     async def plan(self, sweep: SweepView) -> FrozenPlan | None:
         """The frozen plan: remembered, or from its ConfigMap (looked for once, or whenever the status says there is one)."""

@@ -246,6 +246,14 @@ class Plan(Frozen):
         """See `Frozen.canonical`; of a plan of another version the bytes as they were written."""
         return super().canonical() if self._written is None else self._written
 
+    def content_digest(self) -> str:
+        """See `Frozen.content_digest`; worked out once, as every Trial that is made carries it."""
+        whose, digest = self.__dict__.get("_digest_of", (0, ""))
+        if whose != id(self):  # a copy with other values brings along what was known of the first
+            digest = super().content_digest()
+            self.__dict__["_digest_of"] = (id(self), digest)
+        return str(digest)
+
     @classmethod
     def read(cls, raw: bytes) -> Plan:
         """Inverse of `canonical`; ValueError."""

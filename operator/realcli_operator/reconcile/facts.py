@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import is_
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -52,6 +54,13 @@ class JobFacts:
 
     job: JobView
     pods: tuple[PodView, ...] = ()
+    read: list[Any] = field(default_factory=list, compare=False, repr=False)
+    """What `job_state` has read of a Job that is done: it says no more, and a sweep keeps thousands of them."""
+
+    def of(self, job: JobView, pods: tuple[PodView, ...]) -> JobFacts:
+        """The facts of the same Job now: these, if nothing has changed."""
+        same = self.job is job and len(self.pods) == len(pods) and all(map(is_, self.pods, pods))
+        return self if same else JobFacts(job, pods)
 
     @property
     def attempt(self) -> int:

@@ -50,6 +50,16 @@ JobState = Running | Done | Gone | Lost
 
 def job_state(facts: JobFacts, container: str, now: datetime, policy: Policy, *, limit: float | None = None) -> JobState:
     """What became of the Job whose (only) main container is ``container``; ``limit`` on its run time, seconds."""
+    if facts.read:
+        known: Done = facts.read[0]
+        return known
+    state = _state(facts, container, now, policy, limit)
+    if isinstance(state, Done):
+        facts.read.append(state)
+    return state
+
+
+def _state(facts: JobFacts, container: str, now: datetime, policy: Policy, limit: float | None) -> JobState:
     job = facts.job
     pods = sorted(facts.pods, key=lambda pod: (pod.creation_timestamp or now, pod.name))
     if job.complete:
