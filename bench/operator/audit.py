@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -36,6 +36,8 @@ class Request:
     name: str
     code: int
     time: float
+    """Of the answer; seconds since the epoch."""
+    received: float
     uri: str
 
     @property
@@ -83,8 +85,9 @@ def requests(lines: Iterable[str]) -> Iterator[Request]:
         ref = event.get("objectRef") or {}
         resource = ref.get("resource", "") + (f"/{ref['subresource']}" if ref.get("subresource") else "")
         code = (event.get("responseStatus") or {}).get("code", 0)
-        at = datetime.fromisoformat(event["stageTimestamp"]).timestamp()
-        yield Request(event["user"]["username"], event["verb"], resource, ref.get("name", ""), code, at, event["requestURI"])
+        at, received = (datetime.fromisoformat(event[key]).timestamp() for key in ("stageTimestamp", "requestReceivedTimestamp"))
+        user, name = event["user"]["username"], ref.get("name", "")
+        yield Request(user, event["verb"], resource, name, code, at, received, event["requestURI"])
 
 
 @dataclass
@@ -118,8 +121,11 @@ class Found:
         self.findings.append(text)
 
 
-def audit(log: Iterable[Request], journal: Iterable[Json], trials: Iterable[Json], expected: int, groups: int) -> Found:
-    """All checks of a sweep in which nothing but the operator's own death went wrong: a trial has one work and one verify pod."""
+def audit(
+    log: Iterable[Request], journal: Iterable[Json], trials: Iterable[Json], left: Collection[str], expected: int, groups: int
+) -> Found:
+    """All checks of a sweep in which nothing but the operator's own death went wrong: a trial has one work and one verify pod.
+    ``left``: names of the pods that are there at the end."""
     found = Found()
     created: dict[str, list[float]] = defaultdict(list)
     deleted: dict[str, int] = Counter()
@@ -153,7 +159,7 @@ def audit(log: Iterable[Request], journal: Iterable[Json], trials: Iterable[Json
             elif outcome is _Outcome.UNKNOWN:
                 unanswered.add(request.name)
         elif mine and (request.verb, request.resource) == ("delete", "pods"):
-            deleted[request.name] += request.made or request.code == 404  # gone, by a try that got no answer
+            deleted[request.name] += 1  # whether it worked, the pods say that are left at the end
         if not request.made:
             continue
         if (request.verb, request.resource) == ("create", "trials"):
@@ -165,7 +171,7 @@ def audit(log: Iterable[Request], journal: Iterable[Json], trials: Iterable[Json
         ended[line["pod"]].append(line)
     listed = list(trials)
     created = defaultdict(list, {name: times for name, times in created.items() if times})
-    _of_pods(found, created, deleted, ended)
+    _of_pods(found, created, deleted, ended, left)
     for trial in listed:
         _of_trial(found, trial, created, ended)
     _complete(found, listed, made, created, ended, expected, groups)
@@ -182,13 +188,21 @@ def audit(log: Iterable[Request], journal: Iterable[Json], trials: Iterable[Json
     return found
 
 
-def _of_pods(found: Found, created: dict[str, list[float]], deleted: dict[str, int], ended: dict[str, list[Json]]) -> None:
+def _of_pods(
+    found: Found,
+    created: dict[str, list[float]],
+    deleted: dict[str, int],
+    ended: dict[str, list[Json]],
+    left: Collection[str],
+) -> None:
     """Each pod of a trial: created once, ended once, deleted."""
     for name, times in created.items():
         if len(times) > 1:
             found.find(f"pod {name} was created {len(times)} times")
         if not deleted.get(name):
-            found.find(f"pod {name} was never deleted")
+            found.find(f"pod {name}: the operator never asked for its deletion")
+        if name in left:
+            found.find(f"pod {name} is still there")
         if name not in ended:
             found.find(f"pod {name} is lost: it was created and has left nothing in the bucket")
     for name, lines in ended.items():
@@ -248,7 +262,7 @@ def _complete(
 
 
 def of_folder(folder: Path, expected: int, groups: int) -> Found:
-    """`audit` of what a run has left: audit*.log, journal.jsonl, trials.json."""
+    """`audit` of what a run has left: audit*.log, journal.jsonl, trials.json, pods.json (names)."""
 
     def log() -> Iterator[str]:
         for path in sorted(folder.glob("audit*.log")):
@@ -257,7 +271,8 @@ def of_folder(folder: Path, expected: int, groups: int) -> Found:
 
     journal = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     trials = json.loads((folder / "trials.json").read_text())
-    return audit(requests(log()), journal, trials, expected, groups)
+    left = frozenset(json.loads((folder / "pods.json").read_text()))
+    return audit(requests(log()), journal, trials, left, expected, groups)
 
 
 def main() -> None:

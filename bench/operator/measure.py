@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.operator.audit import of_folder, requests
+from bench.operator.audit import OPERATOR, WRITES, of_folder, requests
 from bench.operator.ends import JOB_ROLE, Size, sweep_of
 from bench.operator.servers import BURST, GC_SYNCS, JOB_SYNCS, NAMESPACE, NODES, QPS, ROOT, Server, Servers
 from bench.operator.usage import cpu, machine_cpu, most_memory
@@ -153,6 +153,8 @@ def of_sweep(options: Options, keep: Path | None = None) -> Json:
         used_by = meter.end()
         trials = here.servers.listed(TRIALS)
         (here.folder / "trials.json").write_text(json.dumps(trials))
+        pods = here.servers.listed(f"/api/v1/namespaces/{NAMESPACE}/pods")
+        (here.folder / "pods.json").write_text(json.dumps([pod["metadata"]["name"] for pod in pods]))
         (here.folder / "size.json").write_text(json.dumps({"trials": size.trials, "groups": size.groups}))
         here.operator.end()
         time.sleep(1.0)  # the last lines of the audit log
@@ -185,10 +187,8 @@ def _first_write(folder: Path, since: float) -> float:
     times = []
     for path in sorted(folder.glob("audit*.log")):
         with path.open() as lines:
-            times += [
-                r.time for r in requests(lines)
-                if r.user == "operator" and r.made and r.verb in {"create", "patch", "delete"} and r.time > since
-            ]  # fmt: skip
+            writes = (request for request in requests(lines) if request.user == OPERATOR and request.verb in WRITES)
+            times += [write.time for write in writes if write.received > since and write.made]
     return round(min(times) - since, 2)
 
 

@@ -22,6 +22,7 @@ class Run:
     log: list[Json] = field(default_factory=list)
     journal: list[Json] = field(default_factory=list)
     trials: list[Json] = field(default_factory=list)
+    left: set[str] = field(default_factory=set)
 
     def asked(
         self, verb: str, resource: str, name: str = "", *, user: str = "operator", code: int = 200, uri: str = "", sub: str = ""
@@ -31,7 +32,7 @@ class Run:
         self.log.append(
             {
                 "stage": "ResponseComplete", "verb": verb, "user": {"username": user}, "objectRef": ref,
-                "responseStatus": {"code": code}, "stageTimestamp": at, "requestURI": uri or f"/{resource}/{name}",
+                "responseStatus": {"code": code}, "requestReceivedTimestamp": at, "stageTimestamp": at, "requestURI": uri or f"/{resource}/{name}",
             }
         )  # fmt: skip
 
@@ -49,7 +50,7 @@ class Run:
         )
 
     def found(self) -> Found:
-        return audit(requests(map(json.dumps, self.log)), self.journal, self.trials, 2, 1)
+        return audit(requests(map(json.dumps, self.log)), self.journal, self.trials, self.left, 2, 1)
 
 
 @pytest.fixture
@@ -119,6 +120,10 @@ def _pod_lost(run: Run) -> None:
 
 
 def _pod_left(run: Run) -> None:
+    run.left.add("bench-00000-a1")
+
+
+def _not_deleted(run: Run) -> None:
     run.log = [e for e in run.log if (e["verb"], e["objectRef"].get("name")) != ("delete", "bench-00000-a1")]
 
 
@@ -160,7 +165,8 @@ def _not_judged(run: Run) -> None:
         (_under_two_uids, "pod bench-00000-a1 ran under 2 uids"),
         (_bucket_had_it, "pod bench-00000-a1 found its object in the bucket already: bench-00000-a1"),
         (_pod_lost, "pod bench-00001-a1-v1 is lost: it was created and has left nothing in the bucket"),
-        (_pod_left, "pod bench-00000-a1 was never deleted"),
+        (_not_deleted, "pod bench-00000-a1: the operator never asked for its deletion"),
+        (_pod_left, "pod bench-00000-a1 is still there"),
         (_never_created, "pod bench-00000-a1 ended, and the operator never created it"),
         (_refused_creation, "pod bench-00000-a1 ended, and the operator never created it"),
         (_trial_lost, "1 trials at the end, 2 in the plan"),
@@ -192,7 +198,7 @@ def _unanswered(run: Run, verb: str, *codes: int) -> None:
 
 def test_what_the_server_did_without_an_answer_was_done_once(run: Run) -> None:
     _unanswered(run, "create", 409)
-    _unanswered(run, "delete", 404)
+    _unanswered(run, "delete")
     assert run.found().findings == []
 
 
@@ -203,7 +209,8 @@ def test_a_second_pod_after_no_answer_is_found(run: Run) -> None:
 
 def test_no_answer_is_no_deletion(run: Run) -> None:
     _unanswered(run, "delete", 504)
-    assert run.found().findings == ["pod bench-00000-a1 was never deleted"]
+    run.left = {"bench-00000-a1", "bench-j0000-x"}
+    assert run.found().findings == ["pod bench-00000-a1 is still there"], "pods of judge Jobs stay"
 
 
 def test_reads_are_counted_and_lists_apart(run: Run) -> None:
