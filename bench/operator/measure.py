@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.operator.audit import OPERATOR, WRITES, of_folder, requests
+from bench.operator import audit
+from bench.operator.audit import of_folder, requests
 from bench.operator.ends import JOB_ROLE, Size, sweep_of
 from bench.operator.servers import BURST, GC_SYNCS, JOB_SYNCS, NAMESPACE, NODES, QPS, ROOT, Server, Servers
 from bench.operator.usage import cpu, machine_cpu, most_memory
@@ -187,7 +188,7 @@ def _first_write(folder: Path, since: float) -> float:
     times = []
     for path in sorted(folder.glob("audit*.log")):
         with path.open() as lines:
-            writes = (request for request in requests(lines) if request.user == OPERATOR and request.verb in WRITES)
+            writes = (request for request in requests(lines) if request.user == audit.OPERATOR and request.verb in audit.WRITES)
             times += [write.time for write in writes if write.received > since and write.made]
     return round(min(times) - since, 2)
 

@@ -32,7 +32,8 @@ class Run:
         self.log.append(
             {
                 "stage": "ResponseComplete", "verb": verb, "user": {"username": user}, "objectRef": ref,
-                "responseStatus": {"code": code}, "requestReceivedTimestamp": at, "stageTimestamp": at, "requestURI": uri or f"/{resource}/{name}",
+                "responseStatus": {"code": code}, "requestReceivedTimestamp": at, "stageTimestamp": at,
+                "requestURI": uri or f"/{resource}/{name}",
             }
         )  # fmt: skip
 
