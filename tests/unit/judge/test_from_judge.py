@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +14,17 @@ import typer
 from realcli.api.base import sha256_digest
 from realcli.api.outcomes import Phase
 from realcli.api.source import SourceRef
-from realcli.api.termination import Result
+from realcli.api.termination import Result, Termination
 from realcli.checks.digest import digest8
 from realcli.judging.identity import identity_of
 from realcli.scoring.records import Group
 from realcli_cli.main import UserError
 from realcli_cli.verify_report import verify_report
-from tests.support.from_sweep import FromSweep, plan_from, publish_mended
+from realcli_session.inputs import trial_of, with_source
+from realcli_session.plan import job as plan_job
+from realcli_session.plan.probing import Finding, Target
+from realcli_session.verify.session import _told
+from tests.support.from_sweep import FromSweep, plan_from, planned, publish_mended
 from tests.support.sealed_sweep import SealedSweep
 
 ARCHIVE = "audits/first"
@@ -101,27 +105,25 @@ def test_judged_again_it_says_what_the_source_said(reported: Reported, job: Any)
     assert (group.sweep_uid, group.lock_digest) == (again.lock.sweep.uid, again.planned.lock_digest)
 
 
-def test_another_judge_has_a_place_of_its_own(judged: SealedSweep, tmp_path: Path) -> None:
-    """What is asked of a model is another matter (integration): here the judge's digest and the warning."""
+def test_another_judge_is_asked_whether_it_answers_and_no_other_model_is(
+    judged: SealedSweep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def answers(targets: list[Target], *_: object) -> list[Finding]:
+        asked.extend(target.where for target in targets)
+        return [Finding("claude-judge-1", None, passing=False) for _ in targets]
+
+    monkeypatch.setattr(plan_job, "_ask", answers)
     endpoint = {"url": "https://judge.example/v1", "apiKey": {"secretRef": {"name": "judge", "key": "key"}}}
     judge = {"model": {"model": "claude-judge", "endpoints": {"chat": endpoint}}}
-    from realcli_session.plan import job as plan_job
-    from realcli_session.plan.probing import Finding
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan_job, "_ask", lambda targets, *_: [Finding("claude-judge-1", None, passing=False) for _ in targets])
-        patch.setitem(judged.environ(), "REALCLI_KEY_JUDGE", "unused")
-        patch.setenv("REALCLI_KEY_JUDGE", "sk-judge-0123456789")
-        patch.setattr(SealedSweep, "environ", _with_key(SealedSweep.environ))
-        made = plan_from(judged, ["Judge"], judge=judge)
-    lock = made.lock
+    ref = SourceRef(uri=f"s3://evals/{judged.root}", lock_digest=judged.lock_digest)
+    environ = {**judged.environ(), "REALCLI_KEY_JUDGE": "sk-judge-0123456789"}
+    lock = planned(judged.store, environ, ref, ["Judge"], judge=judge).lock
+    assert asked == ["spec.judge.model"]
     assert lock.judge_model == "claude-judge-1"
     assert [c.resolved_model for c in lock.configurations] == [c.resolved_model for c in judged.lock.configurations]
     assert any("of its own family" in warning for warning in lock.warnings)
-
-
-def _with_key(environ: Callable[..., dict[str, str]]) -> Callable[..., dict[str, str]]:
-    return lambda *args, **more: {**environ(*args, **more), "REALCLI_KEY_JUDGE": "sk-judge-0123456789"}
 
 
 def test_the_report_is_counted_again_beside_its_source(reported: Reported, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,7 +238,7 @@ def _append(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"\n")
 
 
-UNLIKE = {
+UNLIKE: dict[str, tuple[dict[str, Any], dict[str, bytes] | None, str]] = {
     "another image": ({"image": "other:2"}, None, "image is 'other:2', the runs were made with 'demo:1'"),
     "another script": ({}, {"interaction/script.json": b"{}"}, "interaction/script.json of its private files differ"),
     "data of the run": ({}, {"run/app/id": b"${run.nonce}"}, "run/app/id of its private files differ"),
@@ -257,12 +259,12 @@ def test_to_judge_again_the_benchmark_is_the_same(judged: SealedSweep) -> None:
     assert "leave benchmark out, or add Verify" in str(said.message)
 
 
-SAID = {
+SAID: dict[str, tuple[dict[str, Any], str]] = {
     "modes": ({"modes": ["EXEC"]}, "spec.modes: EXEC; the source ran COLLAB, EXEC: leave it out"),
     "repeats": ({"repeats": 5}, "spec.repeats: 5; the source has 3: leave it out"),
     "turns": ({"limits": {"turns": 9}}, "spec.limits.turns: another than the source's"),
     "deadline": ({"limits": {"exec": {"deadline": "9h"}}}, "spec.limits.exec: another than the source's"),
-    "bucket": ({"storage": {**{"bucket": "other", "credentials": {"secretRef": {"name": "s"}}}}}, "but the source lies in evals"),
+    "bucket": ({"storage": {"bucket": "other", "credentials": {"secretRef": {"name": "s"}}}}, "but the source lies in evals"),
 }
 
 
@@ -272,6 +274,38 @@ def test_what_ran_is_not_asked_for_again(judged: SealedSweep, name: str) -> None
     said = plan_from(judged, ["Judge"], **spec).said
     assert (said.result, said.reason) == (Result.REFUSED, "ConfigurationError")
     assert told in str(said.message)
+
+
+VERIFIABLE = [
+    (Phase.SEALED, "Completed", True, True),
+    (Phase.SEALED, "AgentOutOfMemory", False, False),
+    (Phase.INVALID, "VerifierFault", True, True),  # a mended verifier is what it waits for
+    (Phase.INVALID, "VerifierFault", False, False),
+    (Phase.INVALID, "SessionLost", True, False),
+]
+
+
+@pytest.mark.parametrize(("phase", "reason", "sealed", "expected"), VERIFIABLE)
+def test_which_runs_can_be_verified_again(reported: Reported, phase: Phase, reason: str, sealed: bool, expected: bool) -> None:
+    source = reported.sweep.source(0)
+    digest = source.member.work_seal if sealed else None
+    member = source.member.model_copy(update={"phase": phase, "reason": reason, "work_seal": digest})
+    assert source.model_copy(update={"member": member}).verifiable is expected
+
+
+def test_the_session_reads_the_run_where_it_was_made_and_seals_in_its_own_place(reported: Reported) -> None:
+    sweep = reported.sweep
+    digest = sweep.planned.lock_digest
+    trial = with_source(sweep.store, trial_of(sweep.lock, sweep.root, digest, 0, 1), sweep.root, digest)
+    source = sweep.source(0)
+    assert (trial.work.root, trial.sealed_as) == (source.attempt, source.trial)
+    assert trial.paths.root == f"{sweep.root}/trials/00000/attempt-1"
+    assert trial.identity.sweep == "again"
+    message = Termination(phase="Verify", result=Result.VERDICT, reason="RunnerLost", reward="0")
+    assert _told(trial, message).reason == "RunnerLost"
+    seen = source.model_copy(update={"member": source.member.model_copy(update={"reason": "AgentOutOfMemory"})})
+    told = _told(replace(trial, source=seen), message)
+    assert (told.reason, told.uri) == ("AgentOutOfMemory", source.uri), "only the source's operator saw why"
 
 
 def test_planned_twice_it_is_the_same_plan(judged: SealedSweep, again: FromSweep) -> None:
