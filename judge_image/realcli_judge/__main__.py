@@ -12,18 +12,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from realcli.api.outcomes import Phase
 from realcli.api.sweep import ScoreRow
 from realcli.api.termination import MAX_REPORT_BYTES, MAX_TRIAL_BYTES, Result, Termination
 from realcli.judging.port import BackendRefused, BackendUnavailable
-from realcli.scoring.records import GroupInput
+from realcli.scoring.records import GroupInput, WithdrawnTask
 from realcli.storage.port import AlreadyStored, NotFound, StorageRefused, StorageUnavailable
 from realcli_judge.backends.recordings import ReplayMiss
 from realcli_judge.inputs import Inputs, Refused, open_inputs
 
 GROUP_ENV = "REALCLI_GROUP"
+WITHDRAWN_ENV = "REALCLI_WITHDRAWN"
 TERMINATION_ENV = "REALCLI_TERMINATION_LOG"
 TERMINATION_LOG = "/dev/termination-log"
 MAX_MESSAGE = 400
@@ -57,14 +58,16 @@ def _judge(inputs: Inputs, environ: Mapping[str, str]) -> Termination:
     group, digest = judge_group(inputs, asked, environ)
     invalid = sum(member.phase is Phase.INVALID for member in group.members)
     told = f"{asked.configuration}, {asked.task}: {len(group.judgements)} COLLAB runs judged, {invalid} trials invalid"
-    return Termination(phase="Judge", result=Result.JUDGED, seal=digest, message=told)
+    reason = "Incomplete" if invalid else None
+    return Termination(phase="Judge", result=Result.JUDGED, reason=reason, seal=digest, message=told)
 
 
 def _report(inputs: Inputs, environ: Mapping[str, str]) -> Termination:
     from realcli_judge.reporting import write_report
 
-    summary, digest, folder = write_report(inputs)
+    summary, digest, folder = write_report(inputs, _withdrawn(environ))
     counts = summary.counts
+    left_out = f"; {_tasks(counts.tasks_withdrawn)} withdrawn, with {counts.withdrawn} trials" if counts.tasks_withdrawn else ""
     return Termination(
         phase="Report",
         result=Result.REPORTED,
@@ -73,8 +76,21 @@ def _report(inputs: Inputs, environ: Mapping[str, str]) -> Termination:
         scores=[c.row for c in summary.configurations],
         uri=inputs.config.uri(folder),
         message=f"{counts.valid} valid, {counts.invalid} invalid, {counts.missing} missing of {counts.trials} trials; "
-        f"{counts.groups_judged} of {counts.groups} groups judged",
+        f"{counts.groups_judged} of {counts.groups} groups judged{left_out}",
     )
+
+
+def _withdrawn(environ: Mapping[str, str]) -> list[WithdrawnTask]:
+    try:
+        return TypeAdapter(list[WithdrawnTask]).validate_json(environ.get(WITHDRAWN_ENV) or "[]")
+    except ValidationError as error:
+        raise Refused(
+            "ConfigurationError", f"{WITHDRAWN_ENV} is no list of tasks; the operator and this image must match: {error}"
+        ) from error
+
+
+def _tasks(number: int) -> str:
+    return f"{number} task{'' if number == 1 else 's'}"
 
 
 def _guarded(phase: str, job: Callable[[], Termination]) -> tuple[Termination, int]:

@@ -71,6 +71,7 @@ class TaskSummary(Frozen):
     pairs: int
     fail_to_pass: int
     pass_to_fail: int
+    withdrawn: str | None = None  # why; nothing of it is counted then
     suspect: str | None = None  # why
     suspect_trials: list[int] = []
 

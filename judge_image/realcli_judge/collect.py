@@ -7,6 +7,7 @@ is held.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -28,6 +29,8 @@ from realcli.scoring.records import (
     RepeatJudgement,
     RunFacts,
     Verdict,
+    Withdrawals,
+    WithdrawnTask,
 )
 from realcli.storage.paths import join
 from realcli.storage.port import NotFound
@@ -89,6 +92,7 @@ class Collected:
     groups: int = 0  # judged ones
     trials: dict[int, Judged] = field(default_factory=dict)  # by ordinal; those of groups that are not judged are missing
     costs: tuple[JudgeCost, ...] = ()
+    withdrawn: tuple[WithdrawnTask, ...] = ()  # tasks of which nothing was read
 
     @property
     def digest(self) -> str:
@@ -96,15 +100,19 @@ class Collected:
         return sha256_digest(canonical_json(sorted([key, digest] for key, digest in self.objects.items())))
 
 
-def collect(inputs: Inputs) -> Collected:
-    """Read all groups of the plan. A group that is not there is left out; one that does not fit its plan is `Refused`."""
+def collect(inputs: Inputs, withdrawn: Sequence[WithdrawnTask] = ()) -> Collected:
+    """Read all groups of the plan but those of withdrawn tasks, whose list is written down. A group that is not there is left
+    out; one that does not fit its plan is `Refused`."""
     judge = identity_of(inputs.lock.spec.judge).content_digest()
     objects: dict[str, str] = {}
     trials: dict[int, Judged] = {}
     costs: list[JudgeCost] = []
     groups = 0
+    gone = _withdrawn(inputs, judge, withdrawn, objects)
     for number in range(inputs.plan.groups):
         cell = inputs.plan.coordinates(inputs.plan.ordinals_of_group(number)[0])
+        if cell.task in gone:
+            continue
         folder = inputs.paths.judgements(digest8(judge), cell.configuration, cell.task)
         key = latest_group(inputs, folder)
         if key is None:
@@ -115,7 +123,23 @@ def collect(inputs: Inputs) -> Collected:
         failures = _failures(inputs, folder, group, objects)
         for member in group.members:
             trials[member.ordinal] = _trial(inputs, folder, group, member, failures.get(member.ordinal), objects)
-    return Collected(judge, objects, groups, trials, tuple(costs))
+    return Collected(judge, objects, groups, trials, tuple(costs), tuple(withdrawn))
+
+
+def _withdrawn(inputs: Inputs, judge: str, tasks: Sequence[WithdrawnTask], objects: dict[str, str]) -> set[str]:
+    """Names of the withdrawn tasks; what only the operator knows is written down, so that the report can be counted again."""
+    names = {one.task for one in tasks}
+    unknown = names.difference(task.name for task in inputs.lock.tasks)
+    if unknown:
+        raise Refused("ConfigurationError", f"withdrawn are {', '.join(sorted(unknown))}, which the sweep does not have")
+    if tasks:
+        ordered = sorted(tasks, key=lambda one: one.task)
+        record = Withdrawals(sweep_uid=inputs.lock.sweep.uid, lock_digest=inputs.plan.lock_digest, tasks=ordered)
+        data = record.canonical()
+        key = inputs.paths.withdrawn(digest8(judge), digest8(sha256_digest(data)))
+        inputs.store.put_once(key, data)
+        objects[key] = sha256_digest(data)
+    return names
 
 
 def judgement_of(inputs: Inputs, trial: Judged) -> RepeatJudgement | None:

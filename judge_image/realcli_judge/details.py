@@ -80,6 +80,7 @@ def inspect(inputs: Inputs, trial: Judged) -> Detail:
         facts=trial.facts,
         failure=trial.failure.label if trial.failure is not None else None,
         outcome_flag=trial.audit.outcome_flag if trial.audit is not None else None,
+        control=member.control,
         trouble=trouble,
     )
     judgement, audit = judgement_of(inputs, trial), audit_of(inputs, trial)

@@ -16,7 +16,7 @@ from realcli.judging.identity import identity_of
 from realcli.known.gate import Gate
 from realcli.scoring.levels import level1, mean
 from realcli.scoring.paired import flips
-from realcli.scoring.records import JudgeCost
+from realcli.scoring.records import JudgeCost, WithdrawnTask
 from realcli.scoring.runs import Run
 from realcli_judge.beside import (
     NEVER_CALIBRATED,
@@ -197,14 +197,18 @@ def total(found: Iterable[Tokens | None]) -> Tokens:
     )
 
 
-def task(lock: TaskLock, runs: Sequence[Run], trials: Sequence[TrialSummary]) -> TaskSummary:
+def task(
+    lock: TaskLock, runs: Sequence[Run], trials: Sequence[TrialSummary], withdrawn: WithdrawnTask | None = None
+) -> TaskSummary:
     """One task over all configurations. Suspect: its own tests failed even with the reference solution."""
     by_configuration: dict[str, list[Run]] = {}
     for run in runs:
         by_configuration.setdefault(run.configuration, []).append(run)
     found = [flips(group) for group in by_configuration.values()]
-    faults = [trial for trial in trials if trial.reason == "VerifierFault"]
+    faults = [trial for trial in trials if is_fault(trial)]
     where = sorted({trial.configuration for trial in faults})
+    controlled = any(trial.control is not None for trial in faults)
+    why = "fail with the reference solution too" if controlled else "ended without a verdict, and no control ran"
     return TaskSummary(
         name=lock.name,
         category=lock.category,
@@ -214,9 +218,22 @@ def task(lock: TaskLock, runs: Sequence[Run], trials: Sequence[TrialSummary]) ->
         pairs=sum(one.pairs for one in found),
         fail_to_pass=sum(one.fail_to_pass for one in found),
         pass_to_fail=sum(one.pass_to_fail for one in found),
-        suspect=f"its tests fail with the reference solution too, in {', '.join(where)}" if where else None,
+        withdrawn=None if withdrawn is None else withdrawn_because(withdrawn),
+        suspect=f"its tests {why}, in {', '.join(where)}" if where else None,
         suspect_trials=[trial.ordinal for trial in faults],
     )
+
+
+def is_fault(trial: TrialSummary) -> bool:
+    """Whether a trial speaks against its task's tests: no verdict, and no control that passed."""
+    return trial.reason == "VerifierFault" and (trial.control is None or trial.control.result == "Failed")
+
+
+def withdrawn_because(one: WithdrawnTask) -> str:
+    """Why a task is left out."""
+    where = ", ".join(one.configurations) + (f" and {one.more} more" if one.more else "")
+    detail = f" ({one.control.detail})" if one.control is not None and one.control.detail else ""
+    return f"its own tests fail with the reference solution{detail}; met by {where}"
 
 
 def _share(runs: Sequence[Run], mode: Mode) -> Number | None:

@@ -8,6 +8,7 @@ from typing import Literal
 from realcli.api.plan import Lock
 from realcli_judge.beside import NEVER_CALIBRATED, JudgeSummary
 from realcli_judge.figures import Number
+from realcli_judge.panels import is_fault
 from realcli_judge.summary import ConfigurationSummary, Counts, Flag, Reading, TrialSummary
 
 
@@ -67,6 +68,7 @@ def _rq2(configurations: Sequence[ConfigurationSummary]) -> str:
 
 FLAG_TITLES = {
     "evidence": "Damaged evidence",
+    "withdrawn": "Withdrawn tasks",
     "incomplete": "Incomplete",
     "invalid": "Runs without an outcome",
     "suspect": "Suspect tasks",
@@ -102,11 +104,20 @@ def _flags(
             text=f"The evidence of {_many(len(troubled), 'trial')} is not what was anchored ({', '.join(troubled[:3])}"
             f"{', …' if len(troubled) > 3 else ''}): their rewards are those the operator saw, and nothing supports them.",
         )
+    if counts.tasks_withdrawn:
+        gone = sorted({trial.task for trial in trials if trial.phase == "Withdrawn"})
+        yield Flag(
+            code="withdrawn",
+            text=f"{counts.withdrawn} of {counts.trials} trials are left out, for all configurations: the tests of "
+            f"{', '.join(gone)} fail with the reference solution too, so no run of them says anything. Every number here is of "
+            "the other tasks.",
+        )
     if counts.missing:
+        unjudged = counts.groups - counts.groups_judged - counts.groups_withdrawn
         yield Flag(
             code="incomplete",
-            text=f"{counts.groups - counts.groups_judged} of {counts.groups} groups are not judged: {counts.missing} of "
-            f"{counts.trials} trials are missing here. Missing is never counted as failure.",
+            text=f"{unjudged} of {counts.groups} groups are not judged: {counts.missing} of {counts.trials} trials are missing "
+            "here. Missing is never counted as failure.",
         )
     if counts.invalid:
         yield Flag(
@@ -114,12 +125,14 @@ def _flags(
             text=f"{counts.invalid} of {counts.trials} trials ended without an outcome, for reasons the agent cannot cause. "
             "They are left out; beside R stand its values with all of them read as failures and as successes.",
         )
-    suspect = sorted({trial.task for trial in trials if trial.reason == "VerifierFault"})
+    faults = [trial for trial in trials if is_fault(trial)]
+    suspect = sorted({trial.task for trial in faults})
     if suspect:
+        controlled = any(trial.control is not None for trial in faults)
+        why = "fail with the reference solution too" if controlled else "ended without a verdict, and no control ran"
         yield Flag(
             code="suspect",
-            text=f"The tests of {', '.join(suspect)} fail with the reference solution too. Such runs are invalid, and a task "
-            "says little until it is mended.",
+            text=f"The tests of {', '.join(suspect)} {why}. Such runs are invalid, and a task says little until it is mended.",
         )
     yield Flag(
         code="egress-unenforced",

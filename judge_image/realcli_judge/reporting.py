@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from jinja2 import Environment
 
@@ -11,6 +12,7 @@ from realcli.api.plan import Coordinates
 from realcli.checks.digest import digest8
 from realcli.known.gate import Gate
 from realcli.known.kept import GateUnreadable, kept_gate
+from realcli.scoring.records import WithdrawnTask
 from realcli.storage.paths import calibration, join
 from realcli.storage.port import ObjectStore
 from realcli_judge.aligned import Column
@@ -23,9 +25,11 @@ from realcli_judge.summary import Summary, TrialSummary
 from realcli_judge.tables import tables
 
 
-def write_report(inputs: Inputs) -> tuple[Summary, str, str]:
-    """Write the report below `reports/`; (summary, its digest, key of the report's folder). summary.json is written last."""
-    collected = collect(inputs)
+def write_report(inputs: Inputs, withdrawn: Sequence[WithdrawnTask] = ()) -> tuple[Summary, str, str]:
+    """Write the report below `reports/`; (summary, its digest, key of the report's folder). summary.json is written last.
+
+    Of `withdrawn` tasks nothing is counted, in no configuration."""
+    collected = collect(inputs, withdrawn)
     gate = _gate(inputs, collected)
     files = Files(inputs.store, inputs.paths.report(digest8(collected.digest)))
     templates = environment()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
@@ -85,7 +85,8 @@ def summarise(
     """The summary; `trials` are those of judged groups, in any order. `gate`: the last calibration of the judge."""
     runs, of_configuration, of_task = counted.runs, counted.by_configuration(), counted.by_task()
     judged = _grouped((trial.cell.configuration, trial) for trial in collected.trials.values())
-    listed = _with_missing(lock, plan, trials)
+    withdrawn = {one.task for one in collected.withdrawn}
+    listed = _with_missing(lock, plan, trials, withdrawn)
     own = _grouped((trial.configuration, trial) for trial in listed)
     cells = _grouped(((t.configuration, t.task, t.mode), t) for t in listed)
     tasks = _grouped((trial.task, trial) for trial in listed)
@@ -100,6 +101,7 @@ def summarise(
     ]
     scenarios = [s for c in lock.configurations for s in panels.scenarios(c.name, of_configuration.get(c.name, []))]
     names = [c.name for c in lock.configurations]
+    gone = {one.task: one for one in collected.withdrawn}
     catalogue = sum(len(qs) for subs in counted.tree.values() for qs in subs.values())
     ended = Counter(trial.reason for trial in listed)
     judge = panels.judge(lock, collected, gate)
@@ -107,9 +109,13 @@ def summarise(
         trials=plan.size,
         valid=sum(run.valid for run in runs),
         invalid=sum(not run.valid for run in runs),
-        missing=plan.size - len(runs),
+        missing=sum(trial.phase == "Missing" for trial in listed),
         groups=plan.groups,
         groups_judged=collected.groups,
+        groups_incomplete=len({(run.configuration, run.task) for run in runs if not run.valid}),
+        groups_withdrawn=len(withdrawn) * len(lock.configurations),
+        tasks_withdrawn=len(withdrawn),
+        withdrawn=sum(trial.phase == "Withdrawn" for trial in listed),
     )
     return Summary(
         sweep=lock.sweep,
@@ -134,7 +140,10 @@ def summarise(
         generic=[g for name in names for g in panels.generic(name, judged.get(name, []))],
         audits=[panels.audit(name, judged.get(name, [])) for name in names] if "COLLAB" in lock.modes else [],
         failures=[f for name in names for mode in _shown(lock.modes) for f in panels.failures(name, mode, judged.get(name, []))],
-        task_list=[panels.task(task, of_task.get(task.name, []), tasks[task.name]) for task in lock.tasks],
+        withdrawn=sorted(collected.withdrawn, key=lambda one: one.task),
+        task_list=[
+            panels.task(task, of_task.get(task.name, []), tasks[task.name], gone.get(task.name)) for task in lock.tasks
+        ],
         tasks=[
             _cell(name, task.name, mode, cells[name, task.name, mode])
             for name in names for task in lock.tasks for mode in _shown(lock.modes)
@@ -282,8 +291,9 @@ def _cell(configuration: str, task: str, mode: Mode, trials: Sequence[TrialSumma
     )
 
 
-def _with_missing(lock: Lock, plan: Plan, trials: Iterable[TrialSummary]) -> list[TrialSummary]:
-    """All trials of the plan in order; one whose group is not judged is `Missing`, whatever became of it."""
+def _with_missing(lock: Lock, plan: Plan, trials: Iterable[TrialSummary], withdrawn: Collection[str]) -> list[TrialSummary]:
+    """All trials of the plan in order; one whose group is not judged is `Missing`, one of a withdrawn task `Withdrawn`, whatever
+    became of it."""
     known = {trial.ordinal: trial for trial in trials}
     found = []
     for ordinal in range(plan.size):
@@ -297,7 +307,7 @@ def _with_missing(lock: Lock, plan: Plan, trials: Iterable[TrialSummary]) -> lis
                 task=cell.task,
                 mode=cell.mode,
                 repeat=cell.repeat,
-                phase="Missing",
+                phase="Withdrawn" if cell.task in withdrawn else "Missing",
             )
         )
     return found

@@ -12,9 +12,9 @@ from pydantic import Field
 from realcli.api.base import Digest, Frozen
 from realcli.api.plan import BenchmarkLock, ConfigurationLock, Deviation, SourceLock, SweepIdentity
 from realcli.api.source import Step
-from realcli.api.sweep import Mode, ScoreRow
+from realcli.api.sweep import ControlEnd, Mode, ScoreRow
 from realcli.api.trial import Checks, Tokens
-from realcli.scoring.records import FailureLabel, RunFacts
+from realcli.scoring.records import FailureLabel, RunFacts, WithdrawnTask
 from realcli_judge.beside import (
     Analysis,
     AuditSummary,
@@ -169,7 +169,7 @@ class TrialSummary(Frozen):
     task: str
     mode: Mode
     repeat: int
-    phase: str  # Sealed, Invalid, or Missing: its group is not judged
+    phase: str  # Sealed, Invalid, Missing (its group is not judged) or Withdrawn (its task is left out)
     reason: str | None = None
     success: bool | None = None  # absent: it has no outcome
     reward: str | None = None
@@ -186,6 +186,7 @@ class TrialSummary(Frozen):
     facts: RunFacts | None = None
     failure: FailureLabel | None = None
     outcome_flag: str | None = None  # the simulated user may have changed the outcome
+    control: ControlEnd | None = None  # what decided where the tests ended without a verdict
     trouble: str | None = None  # the evidence is not what was anchored
 
 
@@ -198,6 +199,10 @@ class Counts(Frozen):
     missing: int
     groups: int
     groups_judged: int
+    groups_incomplete: int = 0  # judged, with a trial that has no outcome
+    groups_withdrawn: int = 0
+    tasks_withdrawn: int = 0
+    withdrawn: int = 0  # trials of withdrawn tasks: in none of the counts above but the first
 
 
 class Flag(Frozen):
@@ -260,6 +265,7 @@ class Summary(Frozen):
     audits: list[AuditSummary] = []
     failures: list[LabelCount] = []
     analyses: list[Analysis] = []
+    withdrawn: list[WithdrawnTask] = []  # left out of every number, for all configurations
     task_list: list[TaskSummary]
     tasks: list[TaskCell]
     trials: list[TrialSummary]

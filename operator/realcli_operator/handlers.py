@@ -159,8 +159,6 @@ class SweepReconciler:
             events = () if isinstance(error, StillDeleting) else newly_unready(observed.status, status)
             status = status if status != observed.status else None
         memory.grants, memory.broken, memory.avoid = plan.grants, plan.broken, plan.avoid
-        for name in plan.wake:
-            self._queue.add(trial_key(key.namespace, name))
         if observed.plan is not None and not memory.woken:
             # Trials that were looked at before their plan was loaded (at start, or it was lost) had to wait.
             memory.woken = True
@@ -170,6 +168,8 @@ class SweepReconciler:
             if not await self._executor.write_sweep_status(observed.sweep, status):
                 return Done()
             memory.last_write = self._observer.clock.now()
+        for name in plan.wake:  # what they are woken for may stand in the status
+            self._queue.add(trial_key(key.namespace, name))
         await self._executor.tell("BenchmarkSweep", observed.sweep, events)
         return Done(again)
 

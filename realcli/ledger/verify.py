@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from pydantic import ValidationError
 
 from realcli.ledger.findings import Finding, Kind
-from realcli.ledger.seals import SealedObject, TrialIdentity, VerifySeal, WorkSeal
+from realcli.ledger.seals import ControlSeal, SealedObject, TrialIdentity, VerifySeal, WorkSeal
 from realcli.ledger.segments import Sealed, Segments, sha256
 from realcli.ledger.spool import SPOOL_FILE, Spool
 
@@ -190,18 +190,21 @@ def _place(seal: WorkSeal, root: str) -> Iterator[Finding]:
 def _verify_seal(reader: Reader, folder: str, work: WorkSeal, work_digest: str) -> Iterator[Finding]:
     name = folder + VERIFY_SEAL
     raw = reader.read(name) or b""
+    what = folder.partition("-")[0]
+    model = ControlSeal if what == "control" else VerifySeal
     try:
-        seal = VerifySeal.model_validate_json(raw)
+        seal = model.model_validate_json(raw)
     except (ValidationError, RecursionError) as error:
-        yield Finding(Kind.CHANGED, name, f"it is not a verify seal: {_first(error)}")
+        yield Finding(Kind.CHANGED, name, f"it is not a {what} seal: {_first(error)}")
         return
     if _checksum(raw) != seal.checksum:
         yield Finding(Kind.CHANGED, name, "its checksum is not that of its content")
         return
-    if seal.work_seal != work_digest or seal.trial != work.trial:
-        yield Finding(Kind.SWAPPED, name, "it verified another work seal than the one beside it")
-    if not folder.endswith(f"-{seal.verify}/"):
-        yield Finding(Kind.SWAPPED, name, f"it is the seal of verify {seal.verify}")
+    if seal.trial != work.trial or (isinstance(seal, VerifySeal) and seal.work_seal != work_digest):
+        yield Finding(Kind.SWAPPED, name, "it is of another attempt or work seal than the one beside it")
+    number = seal.verify if isinstance(seal, VerifySeal) else seal.control
+    if not folder.endswith(f"-{number}/"):
+        yield Finding(Kind.SWAPPED, name, f"it is the seal of {what} {number}")
     yield from _sealed_files(reader, folder, name, seal.objects)
 
 

@@ -153,6 +153,25 @@ class GroupMember(Frozen):
     control: ControlEnd | None = None  # what decided where the tests ended without a verdict
 
 
+class WithdrawnTask(Frozen):
+    """A task that the operator withdrew from the sweep: its own tests fail with the reference solution."""
+
+    task: str
+    reason: Literal["VerifierFault"]
+    configurations: list[str] = []  # whose trials met it; the first ten
+    more: int = 0  # configurations beside those
+    control: ControlEnd | None = None  # which said so
+
+
+class Withdrawals(Frozen):
+    """withdrawn-<digest8>.json: what a report leaves out for all configurations, as the operator told it."""
+
+    schema_: Literal["realcli.dev/withdrawn/1"] = Field(default="realcli.dev/withdrawn/1", alias="schema")
+    sweep_uid: str
+    lock_digest: Digest
+    tasks: Annotated[list[WithdrawnTask], Field(min_length=1)]  # sorted by name
+
+
 class GroupInput(Frozen):
     """What the operator hands a judge Job (env REALCLI_GROUP, JSON)."""
 

@@ -50,6 +50,10 @@ class SweepPaths(NamedTuple):
         """group-<n>.json."""
         return join(self.judgements(judge_digest8, configuration, task), f"group-{n}.json")
 
+    def withdrawn(self, judge_digest8: str, digest8: str) -> str:
+        """withdrawn-<digest8>.json: the tasks that a report leaves out."""
+        return join(self.root, "judgements", judge_digest8, f"withdrawn-{digest8}.json")
+
     def repeat(self, judge_digest8: str, configuration: str, task: str, repeat: int, seal8: str) -> str:
         """repeat-<r>-<seal8>.json."""
         return join(self.judgements(judge_digest8, configuration, task), f"repeat-{repeat}-{seal8}.json")

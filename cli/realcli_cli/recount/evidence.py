@@ -19,13 +19,16 @@ from pydantic import ValidationError
 from realcli.api.base import Frozen
 from realcli.audit.model import AuditRecord
 from realcli.ledger.reader import FileTooLong, StoreReader
+from realcli.ledger.seals import ControlSeal
 from realcli.ledger.verify import verify_attempt
-from realcli.scoring.records import Failures, Group, RepeatJudgement
+from realcli.scoring.records import Failures, Group, RepeatJudgement, Withdrawals
 from realcli.scoring.sources import Source
 from realcli.storage.local import LocalStore
 from realcli_cli.recount.origins import folder_of, origins, verdict_findings
 
 Json = Any
+CONTROLLED = frozenset({"VerifierTimeout", "NoReward", "AgentBrokeEnvironment"})
+"""Ends that count because the control passed."""
 
 
 @dataclass
@@ -59,6 +62,7 @@ class Counted:
     checks: Json = None  # of the verify seal
     damaged: bool = False  # its evidence is not what was sealed
     source: Source | None = None  # where its run was made, if another sweep made it
+    withdrawn: bool = False  # its task is left out, whatever became of it
 
     @property
     def judged(self) -> bool:
@@ -69,6 +73,21 @@ class Counted:
     def valid(self) -> bool:
         """It counts."""
         return self.judged and self.member["phase"] == "Sealed"
+
+    @property
+    def missing(self) -> bool:
+        """Its group should be judged and is not."""
+        return not self.judged and not self.withdrawn
+
+    @property
+    def faulty(self) -> bool:
+        """It speaks against its task's tests: no verdict, and no control that passed."""
+        return self.judged and self.member["reason"] == "VerifierFault" and self.control.get("result") != "Passed"
+
+    @property
+    def control(self) -> Json:
+        """The control that decided; {} without one."""
+        return (self.member or {}).get("control") or {}
 
     @property
     def success(self) -> bool:
@@ -87,6 +106,7 @@ class Evidence:
     groups: list[Json]  # the judged ones
     objects: dict[str, str]  # key in storage -> digest
     wrong: list[str]
+    withdrawn: list[Json] = field(default_factory=list)  # tasks that are left out
 
     @cached_property
     def collab(self) -> dict[str, list[Counted]]:
@@ -113,13 +133,58 @@ def read_sweep(root: Path, summary: Json) -> Evidence:
     trials = [Counted(ordinal, c, t, m, r) for ordinal, (t, r, c, m) in enumerate(cells)]
     found = Evidence(root, lock, trials, [], [], {}, wrong)
     judge = summary["judge"]["digest"]
+    gone = _withdrawn(found, root / "judgements" / judge[7:15], summary.get("withdrawn") or [])
     for number, (configuration, task) in enumerate(itertools.product(names, tasks)):
         if "source" in lock:
             own = [t.ordinal for t in trials if (t.configuration, t.task) == (configuration, task)]
             for ordinal, source in origins(root, lock["source"], number, own, found.wrong).items():
                 trials[ordinal].source = source
+        if task in gone:
+            for trial in trials:
+                trial.withdrawn = trial.withdrawn or trial.task == task
+            continue
         _group(found, root / "judgements" / judge[7:15] / configuration / task, judge, configuration, task)
     return found
+
+
+def _withdrawn(found: Evidence, folder: Path, told: Json) -> set[str]:
+    """Names of the tasks that the report leaves out. What it says of them is what was written down, and their controls failed."""
+    if not told:
+        return set()
+    for path in sorted(folder.glob("withdrawn-*.json")):
+        record = json.loads(path.read_bytes())
+        if record.get("tasks") == told and path.stem == f"withdrawn-{digest(path.read_bytes())[7:15]}":
+            break
+    else:
+        found.wrong.append("/withdrawn: no withdrawn-<digest>.json beside the judgements says so")
+        return set()
+    record = _load(found, path, Withdrawals) or {"tasks": []}
+    lock = digest((found.root / "sweep.json").read_bytes())
+    if (record.get("sweepUid"), record.get("lockDigest")) != (found.lock["sweep"]["uid"], lock):
+        found.wrong.append(f"{path.name} is of another sweep")
+    for one in record["tasks"]:
+        _control(found, f"withdrawn task {one['task']}", one["task"], one.get("control"), "Failed")
+    found.withdrawn = record["tasks"]
+    return {one["task"] for one in record["tasks"]}
+
+
+def _control(found: Evidence, who: str, task: str, said: Json, wanted: str, made: Source | None = None) -> None:
+    """The seal of a control, if it left one: of that task, and with that result. `made`: by the sweep that verified that run."""
+    if not said or said["result"] != wanted:
+        found.wrong.append(f"{who}: its control is {said['result'] if said else 'not named'}, expected {wanted}")
+        return
+    if "seal" not in said:
+        return
+    root = found.root if made is None else folder_of(found.root, made.verified.partition("/trials/")[0])
+    folder = root / "trials" / f"{said['ordinal']:05d}" / f"attempt-{said['attempt']}" / f"control-{said['number']}"
+    path = folder / "seal.json"
+    data = path.read_bytes() if path.is_file() else b""
+    if digest(data) != said["seal"]:
+        found.wrong.append(f"{who}: {path.relative_to(root)} is not the seal {said['seal']}")
+        return
+    seal = ControlSeal.model_validate_json(data)
+    if not seal.intact() or seal.trial.task != task or seal.passed != (wanted == "Passed"):
+        found.wrong.append(f"{who}: {path.relative_to(root)} is of another task, or has another result than {wanted}")
 
 
 def _key(found: Evidence, path: Path) -> str:
@@ -194,10 +259,19 @@ def _group(found: Evidence, folder: Path, judge: str, configuration: str, task: 
         trial = found.trials[member["ordinal"]]
         trial.member, trial.failure = member, by_ordinal.get(member["ordinal"])
         trial.facts = group.get("facts", {}).get(str(member["ordinal"]))
+        if member["reason"] in CONTROLLED or trial.control:
+            wanted = "Passed" if trial.valid else trial.control.get("result", "Failed")
+            made = trial.source if trial.source is not None and not _verified_again(found) else None
+            _control(found, f"trial {trial.ordinal}", task, trial.control, wanted, made)
         if trial.valid:
             _seals(found, trial)
             if trial.mode == "COLLAB":
                 _verdicts(found, trial, folder, group)
+
+
+def _verified_again(found: Evidence) -> bool:
+    """Whether the tests ran for this sweep on states that another had sealed."""
+    return "Verify" in found.lock.get("source", {}).get("phases", [])
 
 
 def _seals(found: Evidence, trial: Counted) -> None:
@@ -214,8 +288,7 @@ def _seals(found: Evidence, trial: Counted) -> None:
         trial.reward, trial.damaged = said, True
         return
     attempt = own if trial.source is None else folder_of(found.root, trial.source.attempt)
-    again = trial.source is not None and "Verify" in found.lock["source"]["phases"]
-    verifies = own if trial.source is None or again else folder_of(found.root, trial.source.verified)
+    verifies = own if trial.source is None or _verified_again(found) else folder_of(found.root, trial.source.verified)
     beside = verifies == attempt
     try:
         anchor = member.get("seal") if beside else None

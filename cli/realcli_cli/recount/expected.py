@@ -21,6 +21,7 @@ from realcli_cli.recount.formulas import Scores, Tree, climb, headline, mean, pa
 Json = Any
 Expected = Iterator[tuple[str, Any]]
 RETENTION = "constraint-retention"
+CONTROL_NUMBERS = ("ordinal", "attempt", "number")
 
 
 class Recount:
@@ -47,8 +48,15 @@ class Recount:
         yield "/counts/trials", len(trials)
         yield "/counts/valid", sum(t.valid for t in trials)
         yield "/counts/invalid", sum(t.judged and not t.valid for t in trials)
-        yield "/counts/missing", sum(not t.judged for t in trials)
+        yield "/counts/missing", sum(t.missing for t in trials)
+        yield "/counts/withdrawn", sum(t.withdrawn for t in trials)
+        yield "/counts/tasksWithdrawn", len({t.task for t in trials if t.withdrawn})
+        yield "/counts/groupsWithdrawn", len({(t.configuration, t.task) for t in trials if t.withdrawn})
         yield "/counts/groupsJudged", len(self._found.groups)
+        yield "/counts/groupsIncomplete", len({(t.configuration, t.task) for t in trials if t.judged and not t.valid})
+        for at, one in enumerate(self._found.withdrawn):
+            yield f"/withdrawn/{at}/more", one.get("more", 0)
+            yield from ((f"/withdrawn/{at}/control/{key}", (one.get("control") or {}).get(key)) for key in CONTROL_NUMBERS)
         yield "/counts/groups", len(self._found.lock["tasks"]) * len(self._found.lock["configurations"])
         for at, trial in enumerate(trials):
             yield from self._trial(f"/trials/{at}", trial)
@@ -77,6 +85,7 @@ class Recount:
             return
         yield f"{at}/attempt", t.member["attempt"]
         yield f"{at}/invalidAttempts", t.member.get("invalidAttempts", 0)
+        yield from ((f"{at}/control/{key}", t.control.get(key)) for key in CONTROL_NUMBERS)
         if t.valid:
             yield f"{at}/success", t.success
             yield f"{at}/reward", None if t.reward is None else Number(t.reward)
@@ -104,7 +113,7 @@ class Recount:
             yield f"{at}/{key}/valid", sum(t.valid for t in runs)
             invalid = sum(t.judged and not t.valid for t in runs)
             yield f"{at}/{key}/invalid", invalid
-            yield f"{at}/{key}/missing", sum(not t.judged for t in runs)
+            yield f"{at}/{key}/missing", sum(t.missing for t in runs)
             for read in (0, 1) if invalid else ():
                 by_repeat = ([t for t in judged if t.repeat == r] for r in repeats)
                 yield f"{at}/{key}/bounds/invalidAs{read}", mean(rate(group, mode, read) for group in by_repeat)
@@ -211,7 +220,7 @@ class Recount:
         yield f"{at}/successes", sum(t.success for t in valid)
         yield f"{at}/valid", len(valid)
         yield f"{at}/invalid", sum(t.judged and not t.valid for t in own)
-        yield f"{at}/missing", sum(not t.judged for t in own)
+        yield f"{at}/missing", sum(t.missing for t in own)
         yield f"{at}/meanReward", mean(t.reward or 0 for t in valid)
         yield from ((f"{at}/rewards/{t.repeat}", Number(t.reward or Fraction(0))) for t in valid)
 
@@ -222,7 +231,7 @@ class Recount:
         yield f"{at}/pairs", len(both)
         yield f"{at}/failToPass", sum(not e.success and c.success for e, c in both)
         yield f"{at}/passToFail", sum(e.success and not c.success for e, c in both)
-        faults = [t.ordinal for t in own if t.judged and t.member["reason"] == "VerifierFault"]
+        faults = [t.ordinal for t in own if t.faulty]
         yield from ((f"{at}/suspectTrials/{n}", ordinal) for n, ordinal in enumerate(faults))
 
     def _scenarios(self) -> Expected:

@@ -77,10 +77,20 @@ def _tasks(found: Evidence) -> Iterator[tuple[str, Any]]:
     for number, one in enumerate(found.lock["tasks"]):
         for name in ("category", "informationStructure"):
             yield f"/taskList/{number}/{name}", one.get(name)
-        own = [t for t in found.trials if t.task == one["name"] and t.judged and t.member["reason"] == "VerifierFault"]
+        own = [t for t in found.trials if t.task == one["name"] and t.faulty]
         where = ", ".join(sorted({t.configuration for t in own}))
-        yield f"/taskList/{number}/suspect", f"its tests fail with the reference solution too, in {where}" if own else None
+        ran = any(t.control for t in own)
+        why = "fail with the reference solution too" if ran else "ended without a verdict, and no control ran"
+        yield f"/taskList/{number}/suspect", f"its tests {why}, in {where}" if own else None
+        gone = next((task for task in found.withdrawn if task["task"] == one["name"]), None)
+        yield f"/taskList/{number}/withdrawn", gone and _withdrawn_because(gone)
         yield f"/taskList/{number}/suspectTrials", [t.ordinal for t in own]
+
+
+def _withdrawn_because(task: Json) -> str:
+    where = ", ".join(task["configurations"]) + (f" and {task['more']} more" if task.get("more") else "")
+    detail = (task.get("control") or {}).get("detail")
+    return f"its own tests fail with the reference solution{f' ({detail})' if detail else ''}; met by {where}"
 
 
 def _trials(found: Evidence) -> Iterator[tuple[str, Any]]:
@@ -88,7 +98,8 @@ def _trials(found: Evidence) -> Iterator[tuple[str, Any]]:
         base, member = f"/trials/{t.ordinal}", t.member or {}
         yield f"{base}/name", f"{found.lock['sweep']['name']}-{t.ordinal:05d}"
         yield from ((f"{base}/{key}", getattr(t, key)) for key in ("configuration", "task", "mode"))
-        yield f"{base}/phase", member.get("phase", "Missing")
+        yield f"{base}/phase", "Withdrawn" if t.withdrawn else member.get("phase", "Missing")
+        yield f"{base}/control", t.control or None
         yield from ((f"{base}/{key}", member.get(key)) for key in ("reason", "workSeal", "seal"))
         yield f"{base}/failure", (t.failure or {}).get("label")
         yield f"{base}/outcomeFlag", (t.audit or {}).get("outcomeFlag")
@@ -236,8 +247,9 @@ def _text(number: Json) -> str | None:
 def _flags(found: Evidence, summary: Json, gate: Json) -> Iterator[str]:
     """Every warning the evidence asks for, with its counts, and no other."""
     trials, total = found.trials, len(found.trials)
-    invalid, missing = sum(t.judged and not t.valid for t in trials), sum(not t.judged for t in trials)
+    invalid, missing = sum(t.judged and not t.valid for t in trials), sum(t.missing for t in trials)
     groups = len(found.lock["tasks"]) * len(found.lock["configurations"])
+    left_out = len({(t.configuration, t.task) for t in trials if t.withdrawn})
     collab = "COLLAB" in found.lock["modes"]
     judge = found.lock["spec"]["judge"]
     model, passed = judge.get("model", {}).get("model"), bool(gate and gate.get("passed"))
@@ -245,11 +257,13 @@ def _flags(found: Evidence, summary: Json, gate: Json) -> Iterator[str]:
     flagged = sum(bool(t.audit and "outcomeFlag" in t.audit) for t in trials if t.valid)
     partial = any(c["sPartial"] for c in summary["configurations"])
     development = any(c["headline"] == "S_rate" for c in summary["configurations"])
-    suspect = any(t.judged and t.member["reason"] == "VerifierFault" for t in trials)
+    suspect = any(t.faulty for t in trials)
+    withdrawn = sum(t.withdrawn for t in trials)
     uncalibrated = model is None or (not passed and judge.get("calibration") == "Required")
     expected: list[tuple[str, bool, list[int]]] = [
         ("evidence", damaged > 0, [damaged]),
-        ("incomplete", missing > 0, [groups - len(found.groups), groups, missing, total]),
+        ("withdrawn", withdrawn > 0, [withdrawn, total]),
+        ("incomplete", missing > 0, [groups - len(found.groups) - left_out, groups, missing, total]),
         ("invalid", invalid > 0, [invalid, total]),
         ("suspect", suspect, []),
         ("egress-unenforced", True, []),

@@ -9,9 +9,9 @@ from typing import Literal
 from realcli.api.base import Digest
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.source import SourceRef
-from realcli.api.sweep import SweepStatus, Withdrawn
+from realcli.api.sweep import SweepStatus
 from realcli.api.trial import TrialStatus
-from realcli.scoring.records import GroupInput
+from realcli.scoring.records import GroupInput, WithdrawnTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class JobIntent:
     source: SourceRef | None = None
     """Of a plan Job with `spec.from`."""
     n: int = 1
-    withdrawn: tuple[Withdrawn, ...] = ()
+    withdrawn: tuple[WithdrawnTask, ...] = ()
     """For the report: tasks that are left out."""
 
 

@@ -15,6 +15,7 @@ from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import trial_name
 from realcli.api.sweep import ControlEnd, ControlRow, Withdrawn
+from realcli.scoring.records import WithdrawnTask
 from realcli_operator.reconcile.recent import Row
 from realcli_operator.reconcile.rows import Rows
 
@@ -64,6 +65,21 @@ def withdrawn_of(plan: FrozenPlan, rows: Rows, controls: Sequence[ControlRow], k
             named = configurations[:MAX_NAMED]
             found[task] = Withdrawn(task=task, reason=FAULT, configurations=named, more=len(configurations) - len(named))
     return [found[task] for task in sorted(found)]
+
+
+def left_out(controls: Iterable[ControlRow], withdrawn: Iterable[Withdrawn]) -> tuple[WithdrawnTask, ...]:
+    """What the report is told."""
+    ends = {row.task: row.end for row in controls}
+    return tuple(
+        WithdrawnTask(
+            task=one.task,
+            reason=one.reason,
+            configurations=one.configurations,
+            more=one.more,
+            control=ends.get(one.task),
+        )
+        for one in withdrawn
+    )
 
 
 def told(rows: Rows, controls: Sequence[ControlRow], withdrawn: Sequence[Withdrawn]) -> str:

@@ -33,7 +33,7 @@ from realcli_operator.reconcile.recent import ACTIVE, HELD_BACK, Lane, Row, Scop
 from realcli_operator.reconcile.renewal import is_renewable, round_of
 from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.spending import spending
-from realcli_operator.reconcile.suspects import controls_of, told, withdrawn_of
+from realcli_operator.reconcile.suspects import controls_of, left_out, told, withdrawn_of
 from realcli_operator.reconcile.sweepstatus import (
     STARTING,
     finished,
@@ -266,7 +266,8 @@ class _Step:
             return JobIntent(task, attempt, group, source=source)
         rounds = rounds_of(plan, self.rows)
         if task is Task.REPORT:
-            return JobIntent(task, attempt, n=max(rounds.values(), default=1), withdrawn=tuple(self.status.withdrawn))
+            gone = left_out(self.status.controls, self.status.withdrawn)
+            return JobIntent(task, attempt, n=max(rounds.values(), default=1), withdrawn=gone)
         n = rounds.get(group, 1)
         return JobIntent(task, attempt, group, group_input(plan, self.rows, group, n), n=n)
 

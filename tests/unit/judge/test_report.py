@@ -83,7 +83,10 @@ def test_numbers(judged: SealedSweep, job: Any) -> None:
     }  # fmt: skip
     assert (message.phase, message.reason) == ("Report", "Incomplete")
     assert [(s.scenario, s.passes, s.n, s.untriggered) for s in summary.scenarios] == [(SCENARIO, 2, 4, {"not_reached": 1})]
-    assert summary.counts.dump() == {"trials": 12, "valid": 11, "invalid": 1, "missing": 0, "groups": 2, "groupsJudged": 2}
+    assert summary.counts.dump() == {
+        "trials": 12, "valid": 11, "invalid": 1, "missing": 0, "groups": 2, "groupsJudged": 2, "groupsIncomplete": 1,
+        "groupsWithdrawn": 0, "tasksWithdrawn": 0, "withdrawn": 0,
+    }  # fmt: skip
     assert [f.code for f in summary.flags] == ["invalid", "egress-unenforced", "partial", "development", "uncalibrated"]
     by_cell = {(c.task, c.mode): (c.successes, c.valid, c.invalid, c.mean_reward and c.mean_reward.exact) for c in summary.tasks}
     assert by_cell == {
