@@ -1,9 +1,11 @@
 """Faults, one after the other, and what became of the sweeps that met them. `make chaos`
 
-    python hack/chaos/run.py [--seed N] [--minutes M] [--only EXPRESSION] [--without-kind] [--write docs/chaos.md]
+    python hack/chaos/run.py [--seed N] [--minutes M] [--only EXPRESSION] [--without-kind] [--keep FILE] [--write docs/chaos.md]
+    python hack/chaos/run.py --seed N --minutes M --kept FILE --write docs/chaos.md
 
 Everything that is drawn is drawn from the seed; each test has a generator of its own, so `--only` repeats what it met in the
 whole run. ``--minutes``: how long what happens at random goes on. ``--only``: as pytest's -k; nothing is written then.
+``--keep``: rows are added to that file too; ``--kept`` draws the table of such a file, in which parts of several runs may be.
 """
 
 from __future__ import annotations
@@ -48,9 +50,12 @@ PARTS = (
 
 def main() -> int:
     asked = arguments()
+    if asked.kept:
+        return drawn([json.loads(line) for line in Path(asked.kept).read_text().splitlines()], asked)
     if not asked.without_kind:
         subprocess.run(["make", "-s", "images"], cwd=ROOT, check=True)
-    sections, code = [], 0
+    sections: list[tuple[Part, list[dict[str, Any]]]] = []
+    code = 0
     for part in PARTS:
         if part.kind and asked.without_kind:
             sections.append((part, []))
@@ -58,11 +63,26 @@ def main() -> int:
         rows, failed = run(part, asked)
         sections.append((part, rows))
         code = code or failed
-    text = table(sections, asked)
-    print(text)
-    if asked.write and not asked.only:
-        (ROOT / asked.write).write_text(text)
+    show(table(sections, asked), None if asked.only else asked.write)
     return code
+
+
+def drawn(rows: list[dict[str, Any]], asked: argparse.Namespace) -> int:
+    """The table of kept rows; the last row of a test is the one that counts."""
+    last = {row["test"]: row for row in rows}
+    sections: list[tuple[Part, list[dict[str, Any]]]] = [(part, []) for part in PARTS]
+    for row in last.values():
+        fits = [index for index, part in enumerate(PARTS) if any(row["test"].startswith(path) for path in part.paths)]
+        sections[fits[-1]][1].append(row)
+    show(table(sections, asked), asked.write)
+    return int(any(row["outcome"] == "failed" for row in last.values()))
+
+
+def show(text: str, file: str | None) -> None:
+    """Print the table, and write it where that was asked for."""
+    print(text)
+    if file:
+        (ROOT / file).write_text(text)
 
 
 def arguments() -> argparse.Namespace:
@@ -71,6 +91,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--only")
     parser.add_argument("--without-kind", action="store_true")
+    parser.add_argument("--keep")
+    parser.add_argument("--kept")
     parser.add_argument("--write")
     return parser.parse_args()
 
@@ -91,6 +113,9 @@ def run(part: Part, asked: argparse.Namespace) -> tuple[list[dict[str, Any]], in
         command += ["-k", asked.only] if asked.only else []
         code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         rows = [json.loads(line) for line in results.read_text().splitlines()]
+        if asked.keep:
+            with Path(asked.keep).open("a") as kept:
+                kept.write(results.read_text())
         for row in rows:
             if row["outcome"] == "failed":
                 name = row["test"].rsplit("::", 1)[-1]

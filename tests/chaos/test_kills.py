@@ -67,9 +67,9 @@ async def test_random_kills(
         operator.start()
     for name in started:
         await wait_for(lambda name=name: here.over(name), f"sweep {name} has ended", 600)
+    trials = await here.statuses()
+    tell(kills=kills, sweeps=len(started), trials=len(trials), attempts=sum(trial["attempt"] for trial in trials))
     assert not operator.ended, str(operator)
     states = {name: (await here.sweep(name))["status"]["state"] for name in started}
     assert set(states.values()) <= {"Complete", "Incomplete"}, states
     assert await here.findings() == []
-    trials = await here.statuses()
-    tell(kills=kills, sweeps=len(started), trials=len(trials), attempts=sum(trial["attempt"] for trial in trials))
