@@ -36,7 +36,7 @@ class Source(Frozen):
     verified: str  # key of the attempt's folder below which the verify lies that counted; else as `attempt`
     trial: TrialIdentity  # as its seals have it
     member: GroupMember  # as the source's newest group file has it: ordinal, digests of the seals, reward
-    group: Digest  # of that group file
+    group: Digest | None = None  # of that group file; None: the task was withdrawn there and never judged
 
     @property
     def work(self) -> AttemptPaths:

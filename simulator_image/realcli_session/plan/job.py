@@ -52,8 +52,9 @@ from realcli_session.plan.probing import (
     targets_of,
     user_endpoint,
 )
+from realcli_session.plan.runs import SourceRefused
 from realcli_session.plan.setups import SetupProblem, pin
-from realcli_session.plan.source import SourceRefused, plan_again
+from realcli_session.plan.source import plan_again
 from realcli_session.plan.storage_check import check_storage
 from realcli_session.settings import ALLOW_LOOPBACK
 from realcli_session.termination import findings, shorten

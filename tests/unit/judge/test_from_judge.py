@@ -180,6 +180,24 @@ def test_a_withdrawn_task_is_not_taken_over(judged: SealedSweep) -> None:
     assert any("beta: withdrawn by the source" in warning for warning in made.lock.warnings)
 
 
+def test_a_withdrawn_task_is_verified_again(judged: SealedSweep) -> None:
+    """It was never judged, so there is no group file: its seals say which attempt it is. Its tests may be mended."""
+    for path in Path(judged.directory, judged.root).glob("judgements/*/*/beta/group-1.json"):
+        path.unlink()
+    ref = SourceRef(uri=f"s3://evals/{judged.root}", lock_digest=judged.lock_digest, withdrawn=["beta"])
+    made = plan_from(judged, ["Verify", "Judge"], ref=ref, benchmark={"source": publish_mended(judged)})
+    plan = made.planned
+    assert [task.name for task in plan.tasks] == ["alpha", "beta"]
+    for ordinal in plan.ordinals_of_group(1):
+        source, there = made.source(ordinal), judged.members[ordinal]
+        assert (source.group, source.member.reason, source.member.work_seal) == (None, "VerifierFault", there.work_seal)
+        assert source.attempt == judged.paths.attempt(ordinal, there.attempt if there.work_seal else 1).root
+        assert source.verifiable is (there.work_seal is not None)
+    assert plan.source is not None
+    assert [one.reason for one in plan.source.settled] == ["VerifierFault"], "the one that left no state"
+    assert any("beta: withdrawn by the source, what its runs sealed is verified again" in text for text in made.lock.warnings)
+
+
 def test_to_verify_again_what_left_no_state_is_settled(judged: SealedSweep) -> None:
     made = plan_from(judged, ["Verify", "Judge"], benchmark={"source": publish_mended(judged)})
     source = made.planned.source
