@@ -420,6 +420,9 @@ class _Step:
         if known is None or (not plan.judged_only and due(known.basis, ended, plan.size)):
             known = forecast(plan, self.facts.spec, measured(rows), ended)
             self.status = self.status.model_copy(update={"forecast": known})
+        if not self.policy.confirm_above.asks:  # any more
+            self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Confirmed")})
+            return
         begun = bool(rows) or any(name != plan_job(self.name) for name in self.facts.jobs)
         place = self.facts.sweep.namespace, self.name
         asked = confirmation(known, self.policy.confirm_above, self.facts.spec, plan.content_digest(), *place, begun=begun)

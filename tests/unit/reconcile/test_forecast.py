@@ -178,6 +178,11 @@ def test_a_sweep_waits_until_its_plan_is_confirmed(a: Any) -> None:
     again = decide_sweep(replace(facts, status=held.status), a.now, policy)
     assert not [note for note in again.events if note.reason == "ConfirmationNeeded"], "it is told once"
 
+    unasked = decide_sweep(replace(facts, status=held.status), a.now)  # the limit was taken out of the chart's values
+    assert unasked.create_trials
+    assert unasked.status is not None
+    assert (find(unasked.status.conditions, "Confirmed"), unasked.status.state) == (None, "Running")
+
     said = replace(facts, status=held.status, spec=a.spec(confirm=plan.content_digest()))
     free = decide_sweep(said, a.now, policy)
     assert free.status is not None
