@@ -267,6 +267,21 @@ async def test_what_a_sweep_is_made_from_never_changes_and_a_confirmation_may(ad
             await admin.send("DELETE", path)
 
 
+async def test_invalid_repeats_are_renewed_step_by_step_and_never_back(admin: Any) -> None:
+    await admin.send("POST", SWEEPS, smallest(lambda s: s["metadata"].update(name="again")))
+    path = f"{SWEEPS}/again"
+    try:
+        for number in (1, 1, 3):
+            changed = await admin.merge(path, {"spec": {"retryInvalid": number, "allowIncomplete": number > 1}})
+            assert (changed["spec"]["retryInvalid"], changed["spec"]["allowIncomplete"]) == (number, number > 1)
+        await admin.merge(path, {"spec": {"allowIncomplete": False}})
+        for back in (2, None):
+            with pytest.raises(Invalid, match="retryInvalid only goes up"):
+                await admin.merge(path, {"spec": {"retryInvalid": back}})
+    finally:
+        await admin.send("DELETE", path)
+
+
 async def test_what_is_cancelled_stays_so(admin: Any) -> None:
     await admin.send("POST", SWEEPS, smallest(lambda s: s["metadata"].update(name="over")))
     path = f"{SWEEPS}/over"
