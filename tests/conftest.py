@@ -19,8 +19,14 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from hypothesis import settings
 
-settings.register_profile("realcli", deadline=None)  # how long an example takes says nothing on a busy machine
-settings.load_profile("realcli")
+settings.register_profile("full", deadline=None)  # how long an example takes says nothing on a busy machine
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.load_profile("full")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A run without the slow tests tries fewer examples, where a test does not say how many it needs."""
+    settings.load_profile("quick" if "not slow" in (config.getoption("-m") or "") else "full")
 
 
 def tool(name: str) -> Path:

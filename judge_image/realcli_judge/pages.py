@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -81,8 +82,9 @@ def pointer(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
+@cache
 def environment() -> Environment:
-    """Templates with escaping on and undefined names refused."""
+    """Templates with escaping on and undefined names refused. One for all: compiling takes longer than drawing."""
     found = Environment(
         loader=PackageLoader("realcli_judge"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

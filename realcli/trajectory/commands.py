@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import lru_cache
 from typing import NamedTuple
 
 from realcli.ledger.evidence import Command
@@ -104,7 +105,15 @@ def shell_script(argv: list[str]) -> str | None:
 
 def simple_commands(script: str) -> tuple[str, ...]:
     """The simple commands of a shell text, in the order they stand there, normalised."""
+    return _remembered(script) if len(script) <= REMEMBERED else _simple_commands(script)
+
+
+def _simple_commands(script: str) -> tuple[str, ...]:
     return tuple(text for text in (_normal(part) for part in _split(script)) if text)
+
+
+REMEMBERED = 16_384  # characters of a text whose commands are kept: every check of a run reads them again
+_remembered = lru_cache(maxsize=2_048)(_simple_commands)
 
 
 def _split(script: str) -> list[str]:

@@ -43,11 +43,23 @@ class Recorded:
         found = {}
         for name, data in self.files.items():
             if name.startswith("snapshots/"):
-                found[int(name[10:].split(".")[0])] = {path: entry_of(data, path) for path in paths_of(data)}
+                found[int(name[10:].split(".")[0])] = _held(data)
         return found
 
     def state(self, seq: int) -> dict[str, bytes | None]:
         return self._states[seq]
+
+
+def _held(archive: bytes) -> dict[str, bytes | None]:
+    """All that a snapshot holds, in one reading; links as the product resolves them."""
+    plain = zstandard.ZstdDecompressor().decompressobj().decompress(archive)
+    with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
+        files = {
+            "/" + member.name.removeprefix("./").strip("/"): file.read()
+            for member in tar
+            if member.isreg() and (file := tar.extractfile(member)) is not None
+        }
+    return {path: files[path] if path in files else entry_of(archive, path) for path in paths_of(archive)}
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from realcli.ledger.events import (
     UserMessage,
     Yield,
 )
+from realcli_session.user.rehearsal import Rehearsal
 
 HERE = Path(__file__).parent
 TASKS = HERE / "tasks"
@@ -91,6 +92,35 @@ def data_of(event: dict[str, Any], number: int) -> Data:
 
 
 # ---------------------------------------------------------------------------------------------------------- read off a ledger
+def means_of(responses: Iterable[Response]) -> tuple[bool, frozenset[str]]:
+    """(whether a message reaches the agent in the middle of a turn, plants that fail) in a run of these responses."""
+    known = list(responses)
+    failing = frozenset(name for one in known for name in one.get("plant_fails", []))
+    return not any(one.get("deaf") for one in known), failing
+
+
+def act_out(run: Rehearsal, responses: Iterable[Response]) -> None:
+    """A run that was started, by an agent that responds like this; to the end of the run, or of what it has to say."""
+    for response in responses:
+        if run.state.ended:
+            break
+        exchange, acted = run.state.exchange, False
+        for event in response["events"]:
+            if run.state.exchange != exchange:
+                break  # it was interrupted
+            run.work(data_of(event, len(run.items)))
+            acted = True
+        if run.state.exchange != exchange:
+            continue
+        if response.get("cut"):
+            run.cut(acted=acted)
+            break
+        asked = response.get("questions")
+        run.hand_over(response.get("says", ""), questions=None if asked is None else tuple(asked))
+    if not run.state.ended:
+        run.cut(acted=False)
+
+
 def conversation(events: Iterable[tuple[int, Data]]) -> list[tuple[Any, ...]]:
     """What was said, released, delivered, granted and claimed, as the interpreter writes it. Events come with their `seq`.
 

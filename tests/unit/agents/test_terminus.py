@@ -23,6 +23,7 @@ from realcli_session.agents.terminus_loop import Asked, Finished, Loop, Talk
 from realcli_session.agents.terminus_parser import Keys, Parsed, feedback, parse
 from realcli_session.agents.terminus_screen import MAX_BYTES, limited, new_content
 from realcli_session.agents.terminus_wording import CHANNEL, Wording, WordingMissing
+from tests.support.examples import examples
 
 TEMPLATE = 'Answer as {{"json": 1}}.\n\nThe task:\n{instruction}\n\nThe screen:\n{terminal_state}'
 WORDS = Wording(
@@ -158,7 +159,7 @@ REPLIES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(REPLIES, st.sampled_from(["", "", "say", "stop"])), max_size=14), st.booleans())
 def test_no_message_is_lost_and_no_hand_over_comes_before_it_was_read(moves: list[tuple[str, str]], channel: bool) -> None:
     asyncio.run(_play(moves, channel))

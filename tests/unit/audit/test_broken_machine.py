@@ -82,7 +82,11 @@ def talks(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [*found, *([{"events": [], "says": last}] * 8), *([{"events": [], "says": "Done."}] * 25)]
 
 
-@pytest.mark.parametrize("name", FAULTS)
+QUICK = frozenset(("probes are never put off", "every action is granted", "no fallback", "the order backwards"))
+"""One of each kind; the others are slow only because they are many."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FAULTS])
 def test_what_a_broken_rule_changes_is_found(build: Any, name: str) -> None:
     different = 0
 

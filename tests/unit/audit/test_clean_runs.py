@@ -16,7 +16,8 @@ from realcli.benchmark.play import Play
 from realcli.benchmark.script_models import Script
 from realcli.checks.instance import instances_of
 from realcli.ledger.events import FileWrite, ToolCall
-from tests.support.scripts.behaviours import behaviours, data_of, described
+from tests.support.examples import examples
+from tests.support.scripts.behaviours import act_out, behaviours, described, means_of
 from tests.support.simulated_runs import AGENTS, SimulatedRun, finished, run_of, tasks
 from tests.unit.user.conftest import build as user_build
 from tests.unit.user.test_against_interpreter import WORDS, conditioned, responses_of
@@ -54,28 +55,10 @@ def test_every_described_agent(task: str, name: str) -> None:
 
 
 def described_run(script: Script, responses: list[dict[str, Any]]) -> SimulatedRun:
-    deaf = any(one.get("deaf") for one in responses)
-    failing = frozenset(name for one in responses for name in one.get("plant_fails", []))
-    run = run_of(script, mid_turn=not deaf, failing_plants=failing)
+    mid_turn, failing = means_of(responses)
+    run = run_of(script, mid_turn=mid_turn, failing_plants=failing)
     run.start()
-    for response in responses:
-        if run.state.ended:
-            break
-        exchange, acted = run.state.exchange, False
-        for event in response["events"]:
-            if run.state.exchange != exchange:
-                break  # it was interrupted
-            run.work(data_of(event, len(run.items)))
-            acted = True
-        if run.state.exchange != exchange:
-            continue
-        if response.get("cut"):
-            run.cut(acted=acted)
-            break
-        asked = response.get("questions")
-        run.hand_over(response.get("says", ""), questions=None if asked is None else tuple(asked))
-    if not run.state.ended:
-        run.cut(acted=False)
+    act_out(run, responses)
     return run
 
 
@@ -101,7 +84,7 @@ def stepped(play: Play, steps: Steps, *, mid_turn: bool, failing: frozenset[str]
     return run
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data(), steps=STEPS, mid_turn=st.booleans(), cut=st.booleans())
 def test_any_script_and_any_agent(build: Any, data: st.DataObject, steps: Steps, mid_turn: bool, cut: bool) -> None:
     script = data.draw(scripts(build), "script")
@@ -116,7 +99,7 @@ def test_any_script_and_any_agent(build: Any, data: st.DataObject, steps: Steps,
     assert verdicts(run, ORACLE)[1] == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data(), responses=responses_of(WORDS))
 def test_any_conditions_and_any_words(build: Any, data: st.DataObject, responses: list[dict[str, Any]]) -> None:
     script = data.draw(conditioned(build), "script")

@@ -35,6 +35,7 @@ from realcli.ledger.events import (
 )
 from realcli.trajectory import Trajectory
 from realcli.trajectory.model import Item
+from tests.support.examples import examples
 from tests.support.shop_script import shop
 from tests.support.simulated_runs import AGENTS, SimulatedRun, finished, run_of, tasks, work_for
 from tests.unit.user.conftest import build as user_build
@@ -187,7 +188,7 @@ def without(run: SimulatedRun, gone: set[int]) -> Trajectory:
 RUNS = [(task, agent) for task in TASKS for agent in AGENTS]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(which=st.sampled_from(RUNS), seed=st.integers(0, 10_000))
 def test_no_event_of_the_script_can_be_lost(which: tuple[str, str], seed: int) -> None:
     task, agent = which
@@ -201,7 +202,7 @@ def test_no_event_of_the_script_can_be_lost(which: tuple[str, str], seed: int) -
     assert closer or opener or "0" in verdicts(checks), f"{lost.event.kind} {lost.data} was lost"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(which=st.sampled_from(RUNS), seed=st.integers(0, 10_000))
 def test_no_word_of_the_script_can_be_changed(which: tuple[str, str], seed: int) -> None:
     task, agent = which

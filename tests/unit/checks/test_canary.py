@@ -11,11 +11,13 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import zstandard
 
+from realcli.benchmark import canaries
 from realcli.benchmark.models import Oracle
 from realcli.benchmark.oracle_models import Canary
 from realcli.checks import CheckError, Context, run_hard
@@ -65,7 +67,16 @@ def request(host: str, *canaries: str) -> NetRequest:
 SAID = AgentMessage(text=f"I used {base64.b64encode(SECRET).decode()}")
 LOOSE_PATH = f"/app/.git/objects/ab/{'c' * 38}"
 LOOSE = zlib.compress(b"blob 40\0" + SECRET)
-BOMB = gzip.compress(bytes(65 << 20))
+BOMB = gzip.compress(bytes(3 << 20))
+"""More than `small_limits` lets anybody look at."""
+
+
+@pytest.fixture(autouse=True)
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As much unpacked for a search as a test takes no time for."""
+    monkeypatch.setattr(canaries, "_Budget", partial(canaries._Budget, 2 << 20, 2 << 20))
+
+
 TABLE: list[tuple[str, dict[str, Any], dict[str, bytes], Callable[[Ledger], Ledger], str]] = [
     ("said", absent("agent_messages"), {}, lambda b: b.emit(SAID), "fail"),
     ("not said", absent("agent_messages"), {}, lambda b: b.emit(AgentMessage(text="done")), "pass"),

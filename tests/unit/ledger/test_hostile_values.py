@@ -16,6 +16,7 @@ from realcli.ledger.events import EVENT, KINDS, MAX_LINE, AgentMessage, BlobRef,
 from realcli.ledger.redaction import Redactor
 from realcli.ledger.writer import LedgerWriter
 from realcli_session.agents.lines import LineSplitter, Tail
+from tests.support.examples import examples
 
 KEY = "sk-ant-very-secret-0123456789"
 
@@ -80,7 +81,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(value=json_values)
 def test_any_value_a_parser_can_give_becomes_a_line(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     writer = LedgerWriter(tmp_path_factory.mktemp("spool"), secrets=[KEY])
@@ -111,7 +112,7 @@ def test_an_object_nested_without_end_can_be_read_again(writer: LedgerWriter, ki
     assert EVENT.validate_json(event.canonical()).typed() is not None
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.text(min_size=1), st.lists(st.integers(1, 5), min_size=1), st.booleans())
 def test_a_character_split_over_two_reads_stays_whole(text: str, sizes: list[int], ends: bool) -> None:
     data = text.encode("utf-8", "replace") + b"\n" * ends

@@ -38,6 +38,7 @@ from realcli.ledger.uploader import Uploader
 from realcli.ledger.writer import LedgerError, LedgerWriter
 from realcli.storage import StorageUnavailable
 from realcli.storage.local import LocalStore
+from tests.support.examples import examples
 
 KEY = "sk-ant-very-secret-0123456789"
 
@@ -62,7 +63,7 @@ def assert_chained(found: list[bytes]) -> None:
         previous = hashlib.sha256(line).hexdigest()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(texts=st.lists(st.text(alphabet=st.characters(), max_size=200), max_size=20), segment=st.integers(300, 2000))
 def test_any_text_becomes_one_chained_line(tmp_path_factory, texts: list[str], segment: int) -> None:
     spool = tmp_path_factory.mktemp("spool")

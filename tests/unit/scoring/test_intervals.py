@@ -18,6 +18,7 @@ from realcli.scoring.cubes import Branches, Cube, Draws, draws
 from realcli.scoring.document import ScoreInput
 from realcli.scoring.intervals import interval, intervals_output, resample, weights
 from realcli.scoring.runs import Observation, Run
+from tests.support.examples import examples
 
 TREE = {"U": {"u1": ("a", "b"), "u2": ("c",)}, "S": {"s1": ("d",)}, "SR": {"r1": ("e", "f")}}
 verdicts = st.lists(st.sampled_from(["1", "0", "n/a", "unscored"]), max_size=2).map(tuple)
@@ -53,7 +54,7 @@ def close(got: float, want: F | None) -> bool:
     return math.isnan(got) if want is None else math.isclose(got, float(want), abs_tol=1e-12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(many_runs())
 def test_equal_weights_give_the_exact_scores(runs: list[Run]) -> None:
     found = weighted(runs, [[1, 1, 1]])
@@ -64,7 +65,7 @@ def test_equal_weights_give_the_exact_scores(runs: list[Run]) -> None:
         assert close(values[0], want.dimensions.get(name))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(many_runs(), st.lists(st.integers(1, 3), min_size=3, max_size=3))
 def test_a_weight_of_n_is_the_task_n_times(runs: list[Run], times: list[int]) -> None:
     repeated = [replace(run, task=f"{run.task}{n}") for run in runs for n in range(times["xyz".index(run.task)])]

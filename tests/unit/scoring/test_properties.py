@@ -16,6 +16,7 @@ from realcli.scoring.levels import collaboration
 from realcli.scoring.runs import Observation, Run, conjunction
 from realcli.scoring.scorerow import decimal, score_row, signed
 from realcli.scoring.tree import tree_of
+from tests.support.examples import examples
 
 TREE = tree_of(load_catalogue())
 SCENARIOS = [q for subs in TREE.values() for qs in subs.values() for q in qs]
@@ -75,7 +76,7 @@ def test_an_invalid_run_changes_counts_only(runs: list[Run], verdict: Any) -> No
 LATTICE = {"U": 24, "S": 30, "OR": 18, "TC": 30, "SR": 30}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.booleans(), min_size=51, max_size=51))
 def test_lattices_of_the_full_catalogue(passing: list[bool]) -> None:
     """With nothing excluded a dimension can only take values of its tree (measuring.md 4.5)."""

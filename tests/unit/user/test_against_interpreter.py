@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from realcli.benchmark.play import Play
 from realcli.benchmark.script_models import Script
 from realcli_session.user.rehearsal import Rehearsal
-from tests.support.scripts.behaviours import Response, behaviours, conversation, data_of, described, script_of
+from tests.support.examples import examples
+from tests.support.scripts.behaviours import Response, act_out, behaviours, conversation, described, means_of, script_of
 from tests.support.scripts.interpreter import expected
 from tests.unit.user.test_properties import scripts
 
@@ -27,31 +28,10 @@ def catalogue() -> Any:
 
 
 def rehearse(play: Play, responses: list[Response]) -> list[tuple[Any, ...]]:
-    deaf = any(one.get("deaf") for one in responses)
-    failing = frozenset(name for one in responses for name in one.get("plant_fails", []))
-    run = Rehearsal(play, mid_turn=not deaf, failing_plants=failing).start()
-    for response in responses:
-        if run.state.ended:
-            break
-        exchange, acted = run.state.exchange, False
-        for event in response["events"]:
-            if run.state.exchange != exchange:
-                break  # it was interrupted
-            run.work(data_of(event, len(run.items)))
-            acted = True
-        if run.state.exchange != exchange:
-            continue
-        if response.get("cut"):
-            run.cut(acted=acted)
-            break
-        run.hand_over(response.get("says", ""), questions=_tuple(response.get("questions")))
-    if not run.state.ended:
-        run.cut(acted=False)
-    return conversation((item.seq, item.data) for item in run.items)
-
-
-def _tuple(questions: list[str] | None) -> tuple[str, ...] | None:
-    return None if questions is None else tuple(questions)
+    mid_turn, failing = means_of(responses)
+    run = Rehearsal(play, mid_turn=mid_turn, failing_plants=failing).start()
+    act_out(run, responses)
+    return conversation((item.seq, item.data) for item in run.items if item.data is not None)
 
 
 @pytest.mark.parametrize(("task", "name"), ALL)
@@ -152,7 +132,7 @@ def alike(play: Play, script: Script, catalogue: Any, responses: list[Response],
     assert rehearse(play, responses) == expected(script.dump(), catalogue, responses)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data(), responses=responses_of([*WORDS, *OF_TASK]))
 def test_any_agent_and_the_three_scripts(build: Any, catalogue: Any, data: st.DataObject, responses: list[Response]) -> None:
     script = Script.model_validate(script_of(data.draw(st.sampled_from(sorted(BEHAVIOURS)), "task")))
@@ -190,7 +170,7 @@ def conditioned(draw: st.DrawFn, build: Any) -> Script:
     return Script.model_validate(script)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data(), responses=responses_of(WORDS))
 def test_any_agent_and_any_script(build: Any, catalogue: Any, data: st.DataObject, responses: list[Response]) -> None:
     script = data.draw(conditioned(build), "script")

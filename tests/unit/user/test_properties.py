@@ -15,6 +15,7 @@ from realcli.trajectory.triggers import ExchangesSince, TriggerState, atoms
 from realcli_session.user.events import Close, Untriggered
 from realcli_session.user.lines import LATER, NEUTRAL, REFUSAL
 from realcli_session.user.rehearsal import Rehearsal
+from tests.support.examples import examples
 
 TEXTS = [
     "I have done this part.", "Done, everything is finished.", "Which port?", "Which colour?", "What is the operating system?",
@@ -112,7 +113,7 @@ def play(script: Play, steps: Steps, *, mid_turn: bool, failing: frozenset[str])
     return run
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=st.data(), steps=STEPS, mid_turn=st.booleans(), end=st.sampled_from(["claims", "cut", "cut at once"]))
 def test_promises(build: Any, data: st.DataObject, steps: Steps, mid_turn: bool, end: str) -> None:
     script = data.draw(scripts(build))
