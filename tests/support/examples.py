@@ -7,5 +7,5 @@ from hypothesis import settings
 
 def examples(full: int) -> int:
     """`full` in a run of all tests; in one without the slow ones no more than its profile says."""
-    profile: int = settings.default.max_examples
+    profile = settings().max_examples
     return full if profile >= 100 else min(full, profile)
