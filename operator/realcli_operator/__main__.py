@@ -14,7 +14,7 @@ from prometheus_client import start_http_server
 
 from realcli_operator.execute import Executor
 from realcli_operator.faults import Faults
-from realcli_operator.handlers import SweepReconciler, TrialReconciler
+from realcli_operator.handlers import AT_ONCE, SweepReconciler, TrialReconciler
 from realcli_operator.kopf_shell import Shell, run
 from realcli_operator.kube.client import KubeClient
 from realcli_operator.kube.metrics import Metrics
@@ -81,7 +81,9 @@ async def operate(settings: Settings, *, stop_flag: asyncio.Event | None = None,
     metrics = Metrics()
     configuration = await load_configuration(settings.kubeconfig)
     burst = max(1, int(settings.writes_per_second))
-    client = ClientSettings(writes_per_second=settings.writes_per_second, write_burst=burst)
+    # A request that waits for a connection has less time for its answer: one for each that can be on its way, and the watches.
+    connections = settings.workers + AT_ONCE + 16
+    client = ClientSettings(writes_per_second=settings.writes_per_second, write_burst=burst, max_connections=connections)
     faults = Faults(settings.fault, settings.fault_write)
     transport = Transport(configuration, client, metrics, wrote=faults.wrote)
     layers = LayerSettings(namespaces=settings.namespaces, workers=WorkerSettings(count=settings.workers))

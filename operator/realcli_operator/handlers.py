@@ -36,7 +36,7 @@ BLOCKED_AGAIN = 60.0
 """Seconds until a refused creation is tried again: a foreign object may have been deleted, a quota raised."""
 DELETING_AGAIN = 10.0
 """Seconds until the garbage collector is looked after that has not removed what an earlier object of a name owned."""
-AT_ONCE = 16
+AT_ONCE = 32
 """Creations of one step on their way at the same time; an answer of a busy API server takes a while."""
 _JOB_FAULTS = {Task.JUDGE: FaultPoint.JUDGE_JOB, Task.REPORT: FaultPoint.REPORT}
 

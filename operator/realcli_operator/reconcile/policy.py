@@ -37,7 +37,8 @@ class Policy:
 
     look_ahead: int = 2
     """Trials that exist and are not terminal: at most this many times parallelism."""
-    creates_per_step: int = 50
+    creates_per_step: int = 200
+    """Trials: as many as a busy API server makes in some seconds, during which the sweep is not looked at."""
     unproven: int = 5
     """Trials of a configuration that may have a pod as long as nothing shows that it works."""
     proving: float = 300.0
