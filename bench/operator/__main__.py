@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +59,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="leave logs, audit and bucket of the (one) run in this empty folder")
     parser.add_argument("--draw", action="store_true", help="only write docs/benchmarks.md from the results there are")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     if options.draw:
         draw()
         return
