@@ -38,6 +38,7 @@ def seal_of(sweep: Sweep, number: int = 1) -> tuple[ControlSeal, ControlVerdict,
     return seal, ControlVerdict.model_validate_json(sweep.store.get(paths.verdict)), sha256_digest(data)
 
 
+@pytest.mark.slow
 def test_the_starter_suite_passes_its_own_controls(plan: Plan) -> None:
     """The real tasks, in EXEC's first trial of each: run files and traps are there, the solution earns 1."""
     sweep = plan()
@@ -83,7 +84,7 @@ BROKEN = {
     "the solution does nothing": Broken(PASS, "exit 3", "RewardBelowOne", "0"),
     "the solution never ends": Broken(PASS, "setsid sleep 300 & sleep 300", "SolutionTimeout"),
 }
-SHORT_LIST = {"no reward", "the solution never ends"}
+SHORT_LIST = {"no reward"}
 
 
 @pytest.mark.parametrize("name", [n if n in SHORT_LIST else pytest.param(n, marks=pytest.mark.slow) for n in BROKEN])
@@ -100,6 +101,7 @@ def test_a_broken_task_fails_its_control(plan: Plan, mini: Mini, name: str) -> N
     assert message.message
 
 
+@pytest.mark.slow
 def test_the_tests_find_what_a_verify_finds_and_no_solution(plan: Plan, mini: Mini) -> None:
     """Nothing of the solution runs or lies there any more, its result does; it ran as the agent's user and was in its reach."""
     look = (
@@ -120,7 +122,6 @@ def test_what_keeps_a_control_from_any_result_is_no_result(plan: Plan, mini: Min
         ended = pod.ended()
     assert (said(ended).result, said(ended).reason, ended.code) == (Result.NO_VERDICT, "VerifierFault", 1)
     assert not sweep.store.exists(sweep.attempt(0).control(1).seal)
-    assert said(sweep.control(0, 2)).result is Result.CONTROL_PASSED
 
 
 class Hostile(NamedTuple):
@@ -135,7 +136,7 @@ HOSTILE = {
     "it hangs the tests": Hostile(r"printf '#!/bin/bash\nsleep 300\n#done' > /app/out; chmod +x /app/out", "VerifierTimeout"),
     "it leaves no reward": Hostile("printf nothing > /app/out", "NoReward"),
     "it breaks the tests' program": Hostile(
-        r"printf '#!/bin/bash\nrm -f /logs/verifier/reward.txt; mkfifo /logs/verifier/reward.txt\n#done' > /app/out; "
+        r"printf '#!/bin/bash\nrm -f /logs/verifier/reward.txt; mkdir /logs/verifier/reward.txt\n#done' > /app/out; "
         "chmod +x /app/out",
         "NoReward",
     ),
@@ -148,23 +149,26 @@ def test_a_state_that_breaks_the_tests_of_a_task_that_works(plan: Plan, mini: Mi
     case = HOSTILE[name]
     good = r"printf '#!/bin/bash\n#done' > /app/out; chmod +x /app/out"
     sweep = plan(suite=mini(LOOKS, case.agent, solution=good, verifier_seconds=3))
-    worked = said(sweep.work(0))
+    ordinal = sweep.ordinal("mini", "EXEC")
+    worked = said(sweep.work(ordinal))
     assert worked.result is Result.WORK_SEALED
-    verified = said(sweep.verify(0))
+    verified = said(sweep.verify(ordinal))
     assert (verified.result, verified.reason) == (Result.NO_VERDICT, case.reason)
     assert (verified.work_end, verified.work_seal, verified.turns) == ("Completed", worked.seal, worked.turns)
     assert verified.message
-    assert said(sweep.control(0)).result is Result.CONTROL_PASSED
+    assert said(sweep.control(ordinal)).result is Result.CONTROL_PASSED
 
 
+@pytest.mark.slow
 def test_a_state_in_which_no_test_starts_is_a_broken_environment(plan: Plan, mini: Mini) -> None:
     suite = mini(PASS, "cd /; rm -rf /app; echo mine > /app", solution=DONE)
     config = suite / "tasks/mini/task.toml"
     config.write_text(config.read_text().replace("[metadata.realcli]", '[metadata.realcli]\ntrust = "system"'))
     sweep = plan(suite=suite)
-    worked = said(sweep.work(0))
+    ordinal = sweep.ordinal("mini", "EXEC")
+    worked = said(sweep.work(ordinal))
     assert worked.result is Result.WORK_SEALED
-    verified = said(sweep.verify(0))
+    verified = said(sweep.verify(ordinal))
     assert (verified.result, verified.reason) == (Result.NO_VERDICT, "AgentBrokeEnvironment")
     assert "could not be" in str(verified.message)
-    assert said(sweep.control(0)).result is Result.CONTROL_PASSED
+    assert said(sweep.control(ordinal)).result is Result.CONTROL_PASSED
