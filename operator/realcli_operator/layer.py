@@ -68,7 +68,8 @@ class WatchLayer:
         self.clock: Clock = clock or SystemClock()
         self.metrics = metrics or Metrics()
         self.store = Store()
-        self.queue: KeyedQueue[Key] = KeyedQueue(self.clock, self.settings.key_backoff)
+        # A sweep behind thousands of its trials would let none of them start while it waits.
+        self.queue: KeyedQueue[Key] = KeyedQueue(self.clock, self.settings.key_backoff, urgent=lambda key: key.kind is Kind.SWEEP)
         self.started = False
         self._created = self.clock.monotonic()
         self._router = router

@@ -51,16 +51,18 @@ class QueueStats:
 
 
 class KeyedQueue(Generic[K]):
-    """Keys wait in order of arrival; adding a waiting key does nothing, adding one in process queues it once more
-    after `done`. One event loop, any number of workers."""
+    """Keys wait in order of arrival, urgent ones before all others; adding a waiting key does nothing, adding one in process
+    queues it once more after `done`. One event loop, any number of workers."""
 
     def __init__(
         self,
         clock: Clock | None = None,
         backoff: Backoff | None = None,
         rng: Callable[[], float] = random.random,
+        urgent: Callable[[K], bool] = lambda key: False,
     ) -> None:
         self._clock: Clock = clock or SystemClock()
+        self._urgent = urgent
         self._backoff = backoff or Backoff()
         self._rng = rng
         self._ready: OrderedDict[K, float] = OrderedDict()  # key -> since when it waits
@@ -195,10 +197,12 @@ class KeyedQueue(Generic[K]):
     def stats(self) -> QueueStats:
         """Sizes, high-water marks, ages."""
         now = self._clock.monotonic()
-        oldest = min(
-            itertools.chain(itertools.islice(self._ready.values(), 1), self._dirty.values()),
-            default=now,
-        )
+        waiting = list(self._dirty.values())
+        for key, since in self._ready.items():
+            waiting.append(since)
+            if not self._urgent(key):  # the urgent ones are few, and behind them all wait in order
+                break
+        oldest = min(waiting, default=now)
         return QueueStats(
             ready=len(self._ready),
             processing=len(self._processing),
@@ -213,6 +217,8 @@ class KeyedQueue(Generic[K]):
 
     def _enqueue(self, key: K, since: float) -> None:
         self._ready[key] = since
+        if self._urgent(key):
+            self._ready.move_to_end(key, last=False)
         self._max_ready = max(self._max_ready, len(self._ready))
         self._wake_one()
 

@@ -229,3 +229,18 @@ def test_oldest_age_counts_from_the_first_request(clock: Any) -> None:
     assert queue.stats().idle == 0
     clock.advance(9)
     assert queue.stats().idle == 9
+
+
+def test_urgent_keys_go_before_all_others(clock: Any) -> None:
+    queue: KeyedQueue[str] = KeyedQueue(clock, urgent=str.isupper)
+    for key in ("a", "b"):
+        queue.add(key)
+    clock.advance(5)
+    for key in ("S", "T", "a", "c"):
+        queue.add(key)
+    assert queue.stats().oldest_age == 5, "an urgent key does not hide that another waits longer"
+    assert [queue.try_get() for _ in range(6)] == ["T", "S", "a", "b", "c", None]
+    queue.add("S")  # in process: queued once more after it
+    queue.add("d")
+    queue.done("S")
+    assert [queue.try_get() for _ in range(2)] == ["S", "d"]
