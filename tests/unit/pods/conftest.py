@@ -10,7 +10,7 @@ from realcli.api.outcomes import Phase
 from realcli.api.plan import Images, Plan, PlanConfiguration, PlanTask, Platform, Resources
 from realcli.api.sweep import SweepSpec
 from realcli.api.trial import TrialSpec
-from realcli.scoring.records import GroupInput, GroupMember
+from realcli.scoring.records import GroupInput, GroupMember, WithdrawnTask
 from realcli_operator.pods.jobs import plan_config_map, sweep_job, trial_manifest
 from realcli_operator.pods.parts import SweepContext
 from realcli_operator.pods.trial import trial_pod
@@ -135,6 +135,11 @@ class Make:
 
     def work(self, **platform: Any) -> dict[str, Any]:
         return self.pod(PodIntent(1), **platform)
+
+    def withdrawing_report(self) -> dict[str, Any]:
+        """Of the second round, without a task."""
+        gone = WithdrawnTask(task="log-triage", reason="VerifierFault", configurations=["claude-code.sonnet"])
+        return sweep_job(self.context(), JobIntent(Task.REPORT, n=2, withdrawn=(gone,)))
 
     def verify(self, **platform: Any) -> dict[str, Any]:
         return self.pod(PodIntent(1, 1, SEAL), **platform)

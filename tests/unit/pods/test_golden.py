@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from realcli_operator.reconcile.plans import Task
+from realcli_operator.reconcile.plans import PodIntent, Task
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = {
@@ -21,6 +21,8 @@ CASES = {
     "work-pod-placed": lambda make: make.placed_work(),
     "report-job-placed": lambda make: make.placed_job(),
     "verify-pod": lambda make: make.verify(),
+    "control-pod": lambda make: make.pod(PodIntent(1, control=2, avoid=("n1",))),
+    "report-job-renewed": lambda make: make.withdrawing_report(),
     "plan-job": lambda make: make.job(Task.PLAN),
     "judge-job": lambda make: make.job(Task.JUDGE),
     "judge-job-with-model": lambda make: make.own_judge(),
