@@ -115,6 +115,8 @@ class Found:
     first: float = 0.0
     last: float = 0.0
     """Times of the first pod created and the last status of a trial written by the operator; seconds since the epoch."""
+    judged_meanwhile: int = 0
+    """Pods of judge Jobs that ended in that time."""
 
     def find(self, text: str) -> None:
         """Add a finding; only the first of many are told."""
@@ -177,6 +179,9 @@ def audit(
     _complete(found, listed, made, created, ended, expected, groups)
     found.first = min((time for times in created.values() for time in times), default=0.0)
     found.pods, found.trials = len(created), len(listed)
+    found.judged_meanwhile = sum(
+        line["role"] == "judge" and line["at"] <= found.last for lines in ended.values() for line in lines
+    )
     found.groups = sum(lines[0]["role"] == "judge" for lines in ended.values())
     found.writes, found.gets, found.lists, found.refused = dict(writes), dict(gets), dict(lists), dict(refused)
     found.asked = dict(asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,7 @@ class Bucket:
     def note(self, line: Json) -> None:
         """One line of the journal."""
         with self.journal.open("a") as file:
-            file.write(json.dumps(line, separators=(",", ":")) + "\n")
+            file.write(json.dumps(line | {"at": time.time()}, separators=(",", ":")) + "\n")
 
     def end(self, pod: Json, size: Size) -> str:
         """Write what this pod seals, and what it says."""

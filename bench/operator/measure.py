@@ -168,7 +168,9 @@ def of_sweep(options: Options, keep: Path | None = None) -> Json:
     return {
         "what": "sweep", **_what(options), "state": status["state"], "completeSeconds": round(complete, 1),
         "trialsSeconds": round(seconds, 1), "trialsPerMinute": round(60 * size.trials / seconds, 1),
-        "podsPerMinute": round(120 * size.trials / seconds, 1), "use": used_by, "operatorMiB": round(memory, 1),
+        "podsPerMinute": round(120 * size.trials / seconds, 1),
+        "allPodsPerMinute": round(60 * (2 * size.trials + found.judged_meanwhile) / seconds, 1),
+        "use": used_by, "operatorMiB": round(memory, 1), "cpuPerPodMs": _per_pod(used_by, 2 * size.trials + size.groups),
         "operatorCPUPerTrialMs": round(1000 * used_by["cpuSeconds"]["operator"] / size.trials, 2),
         "audit": asdict(found) | {"findings": found.findings[:50], "numberOfFindings": len(found.findings)},
         "kill": back, "latency": latencies, "progress": progress[:: max(1, len(progress) // 200)], "logs": spoken[-3000:],
@@ -243,7 +245,8 @@ def of_jobs(options: Options, keep: Path | None = None) -> Json:
         "what": "jobs", **_what(options), "trialsSeconds": round(seconds, 1),
         "trialsPerMinute": round(60 * size.trials / seconds, 1),
         "podsPerMinute": round(120 * size.trials / seconds, 1), "podsEnded": ended, "use": used_by,
-        "audit": {"writes_of_all": writes}, "writesPerJob": round(sum(writes.values()) / (2 * size.trials), 2),
+        "cpuPerPodMs": _per_pod(used_by, 2 * size.trials), "audit": {"writes_of_all": writes},
+        "writesPerJob": round(sum(writes.values()) / (2 * size.trials), 2),
     }  # fmt: skip
 
 
@@ -277,6 +280,11 @@ def job_templates(options: Options) -> Json:
         template = {"metadata": metadata, "spec": pod["spec"]}
         found[role] = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"backoffLimit": 3, "template": template}}
     return found
+
+
+def _per_pod(used: Json, pods: int) -> float:
+    """CPU of all processes of the benchmark per pod; of a sweep the pods of its judge Jobs are pods too."""
+    return round(1000 * sum(used["cpuSeconds"].values()) / pods, 1)
 
 
 def _what(options: Options) -> Json:

@@ -91,24 +91,39 @@ def _pairs(found: Sequence[Json]) -> list[str]:
     rows = [
         "### Beside plain Jobs\n",
         "The same pods as plain Jobs (`bench/operator/jobs.py`, 20 lines, two Jobs per trial, same window), in turn with sweeps "
-        "on the same machine. The sweep's pods are those of its trials; its judge Jobs ran meanwhile and are not counted.\n",
-        "| trials | window | sweep: pods/min | Jobs: pods/min | ratio | writes per pod: sweep | Jobs |",
-        "|---:|---:|---:|---:|---:|---:|---:|",
+        "on the same machine. The sweep judges meanwhile: its pods are counted without and with those of its judge Jobs that ended "
+        "before its last trial. The CPU is that of all processes of the benchmark, per pod: what other work on the machine does to "
+        "the pace, it does hardly to that.\n",
+        "| trials | window | sweep: pods/min | with judges | Jobs: pods/min | ratio | with judges | writes per pod: sweep | Jobs "
+        "| CPU per pod: sweep | Jobs | ratio |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for (ours, theirs), ratio in zip(pairs, ratios, strict=True):
-        writes = sum(ours["audit"]["writes_of_all"].values()) / (2 * ours["trials"])
+        writes = sum(ours["audit"]["writes_of_all"].values()) / (2 * ours["trials"] + ours["groups"])
+        with_judges = ours["allPodsPerMinute"] / theirs["podsPerMinute"]
         rows.append(
-            f"| {ours['trials']:,} | {ours['parallelism']:,} | {ours['podsPerMinute']:,.0f} | {theirs['podsPerMinute']:,.0f} "
-            f"| {ratio:.2f} | {writes:.1f} | {theirs['writesPerJob']:.1f} |"
+            f"| {ours['trials']:,} | {ours['parallelism']:,} | {ours['podsPerMinute']:,.0f} | {ours['allPodsPerMinute']:,.0f} "
+            f"| {theirs['podsPerMinute']:,.0f} | {ratio:.2f} | {with_judges:.2f} | {writes:.1f} | {theirs['writesPerJob']:.1f} "
+            f"| {ours['cpuPerPodMs']:.0f} ms | {theirs['cpuPerPodMs']:.0f} ms | {_cpu_ratio(ours, theirs):.2f} |"
         )
-    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-    rows.append(f"\nRatio per pod: median **{statistics.median(ratios):.2f}**, {spread} in {len(ratios)} pairs.\n")
+    rows.append(
+        f"\nRatio of pods per minute: {_spread(ratios)}; of CPU per pod: {_spread([_cpu_ratio(*pair) for pair in pairs])}.\n"
+    )
     names = list(dict.fromkeys(name for pair in pairs for one in pair for name in one["use"]["share"]))
     rows += ["| share of the CPU | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
     for word, ones in (("sweeps", sweeps), ("plain Jobs", jobs)):
         shares = [statistics.median(one["use"]["share"].get(name, 0.0) for one in ones) for name in names]
         rows.append(f"| {word} | " + " | ".join(f"{100 * share:.0f} %" if share else "" for share in shares) + " |")
     return [*rows, ""]
+
+
+def _cpu_ratio(ours: Json, theirs: Json) -> float:
+    return float(theirs["cpuPerPodMs"] / ours["cpuPerPodMs"])
+
+
+def _spread(values: Sequence[float]) -> str:
+    middle, number = statistics.median(values), len(values)
+    return f"median **{middle:.2f}**, {min(values):.2f} to {max(values):.2f} in {number} pair{'s' if number > 1 else ''}"
 
 
 def _limits(one: Json) -> list[str]:

@@ -47,6 +47,7 @@ class Run:
                 "digest": SEAL.format(pod),
                 "new": True,
                 "workSeal": work_seal,
+                "at": 0.0,
             }
         )
 
