@@ -121,7 +121,8 @@ async def test_second_node_lost(place: Callable[[str], Any], second_node: str, k
             pod = await here.admin.send("GET", f"{here.core}/pods/{name}")
             conditions = [*pod["status"]["conditions"], TAINTED]
             await here.admin.merge(f"{here.core}/pods/{name}/status", {"status": {"conditions": conditions}})
-            await here.admin.send("DELETE", f"{here.core}/pods/{name}")
+            # that it waits for the pod's own grace period as well is not what is tried here
+            await here.admin.send("DELETE", f"{here.core}/pods/{name}", {"gracePeriodSeconds": 1})
         held.open = True
         await here.until_over("lost")
     ended = await here.statuses()
@@ -137,7 +138,7 @@ async def test_pods_deleted_at_random(place: Callable[[str], Any], rng: random.R
     here = await place("random-deletions")
     deleted: list[str] = []
     async with here.living():
-        await here.apply("holes", repeats=20, parallelism=8, retry={"infrastructure": 20, "backoff": "100ms"})
+        await here.apply("holes", repeats=20, parallelism=8, retry={"infrastructure": 10, "backoff": "100ms"})
         while not await here.over("holes"):
             living = sorted(
                 name for name, pod in (await here.pods()).items() if pod["status"].get("phase") in {"Pending", "Running"}

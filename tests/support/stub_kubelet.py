@@ -295,10 +295,12 @@ class StubKubelet:
         said = parse_termination(message)
         if said is not None and said.result is Result.WORK_SEALED and said.seal is not None:
             self.bucket.setdefault(place, said.seal)
-        await self._write(path, pod, "Succeeded", lambda name: _terminated(0, message if name == main else ""))
+        ended = await self._write(path, pod, "Succeeded", lambda name: _terminated(0, message if name == main else ""))
         self._ended.add(metadata["uid"])
+        if ended["metadata"].get("deletionTimestamp"):  # it was deleted while it ended: nobody else would confirm that
+            await self.admin.send("DELETE", path, {"gracePeriodSeconds": 0})
 
-    async def _write(self, path: str, pod: Json, phase: str, state: Callable[[str], Json]) -> None:
+    async def _write(self, path: str, pod: Json, phase: str, state: Callable[[str], Json]) -> Json:
         statuses = [
             {
                 "name": c["name"], "image": c["image"], "imageID": "", "ready": phase == "Running", "restartCount": 0,
@@ -311,7 +313,8 @@ class StubKubelet:
             "phase": phase, "startTime": scheduled["lastTransitionTime"], "conditions": [scheduled],
             "containerStatuses": statuses,
         }  # fmt: skip
-        await self.admin.merge(f"{path}/status", {"status": status})
+        written: Json = await self.admin.merge(f"{path}/status", {"status": status})
+        return written
 
 
 def _now() -> str:
