@@ -284,7 +284,8 @@ def job_templates(options: Options) -> Json:
 
 def _per_pod(used: Json, pods: int) -> float:
     """CPU of all processes of the benchmark per pod; of a sweep the pods of its judge Jobs are pods too."""
-    return round(1000 * sum(used["cpuSeconds"].values()) / pods, 1)
+    seconds: float = sum(used["cpuSeconds"].values())
+    return round(1000 * seconds / pods, 1)
 
 
 def _what(options: Options) -> Json:

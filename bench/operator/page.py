@@ -91,9 +91,9 @@ def _pairs(found: Sequence[Json]) -> list[str]:
     rows = [
         "### Beside plain Jobs\n",
         "The same pods as plain Jobs (`bench/operator/jobs.py`, 20 lines, two Jobs per trial, same window), in turn with sweeps "
-        "on the same machine. The sweep judges meanwhile: its pods are counted without and with those of its judge Jobs that ended "
-        "before its last trial. The CPU is that of all processes of the benchmark, per pod: what other work on the machine does to "
-        "the pace, it does hardly to that.\n",
+        "on the same machine. The sweep judges meanwhile: its pods are counted without and with those of its judge Jobs that "
+        "ended before its last trial. The CPU is that of all processes of the benchmark, per pod: what other work on the machine "
+        "does to the pace, it does hardly to that.\n",
         "| trials | window | sweep: pods/min | with judges | Jobs: pods/min | ratio | with judges | writes per pod: sweep | Jobs "
         "| CPU per pod: sweep | Jobs | ratio |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
