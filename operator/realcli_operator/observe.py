@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform, decode_plan, plan_in_log, trial_name
 from realcli.api.sweep import ControlRow, SweepSpec
@@ -108,9 +109,13 @@ class Observer:
     # -- trials
 
     async def trial(self, key: Key) -> TrialSeen | None:
-        """None: gone, or an orphan (its sweep is gone), or its sweep has no plan yet and will wake it."""
+        """None: gone, or an orphan (its sweep is gone), or its sweep has no plan yet and will wake it, or it is over: sealed for
+        good, and its pods are gone."""
         view = self.store.trial(key.namespace, key.name)
         if view is None or view.sweep is None:
+            return None
+        pods = [pod for pod in self.store.pods_of_trial(key.namespace, key.name) if pod.owner_uid == view.uid]
+        if view.phase == Phase.SEALED and not pods:
             return None
         sweep = self.store.sweep(key.namespace, view.sweep)
         if sweep is None or sweep.uid != view.owner_uid:
@@ -120,7 +125,6 @@ class Observer:
             return None
         memory = self.memory(sweep.uid)
         status = trial_status(view)
-        pods = [pod for pod in self.store.pods_of_trial(key.namespace, key.name) if pod.owner_uid == view.uid]
         facts = TrialFacts(
             trial=view,
             spec=trial_spec(view),

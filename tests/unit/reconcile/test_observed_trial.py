@@ -1,0 +1,46 @@
+"""Which trials a step is worth: none that is sealed for good and whose pods are gone, as after a start are thousands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from realcli.api.outcomes import Phase
+from realcli_operator.kube.clock import SystemClock
+from realcli_operator.kube.fake import FakeCluster
+from realcli_operator.kube.fake_api import FakeKubeApi
+from realcli_operator.kube.names import trial_key
+from realcli_operator.kube.store import Store
+from realcli_operator.observe import Observer
+from realcli_operator.reconcile.policy import Policy
+from realcli_operator.settings import Settings
+
+
+@pytest.fixture
+def observer(a: Any) -> Observer:
+    store = Store()
+    sweep = a.sweep()
+    store.put(sweep)
+    observer = Observer(FakeKubeApi(FakeCluster()), store, Settings(images=a.platform().images), SystemClock(), Policy())
+    observer.memory(sweep.uid).plan = a.plan(tasks=4, repeats=4)
+    return observer
+
+
+@pytest.mark.parametrize(
+    ("phase", "with_pod", "looked_at"),
+    [
+        (Phase.SEALED, False, False),
+        (Phase.SEALED, True, True),  # the pod is to go
+        (Phase.INVALID, False, True),  # it may be renewed
+        (Phase.PENDING, False, True),
+    ],
+)
+async def test_what_is_over_takes_no_step(a: Any, observer: Observer, phase: Phase, with_pod: bool, looked_at: bool) -> None:
+    trial = a.settled(0, phase) if phase.terminal else a.trial()
+    observer.store.put(trial)
+    if with_pod:
+        pod = a.pod("first-00000-a1-v1")
+        observer.store.put(a.replace(pod, owner_uid=trial.uid))
+    seen = await observer.trial(trial_key("one", "first-00000"))
+    assert (seen is not None) is looked_at
