@@ -1,7 +1,9 @@
 """What a sweep takes at most and is likely to take, from its plan, its limits and the trials that have ended. Pure.
 
-"At most" is by the limits, where no attempt is lost: what new attempts after infrastructure ends take comes on top. What no limit
-bounds, and what too few trials have shown, is unknown and says why; it is never a zero.
+"At most" is by the limits of one attempt and one verify pod of every trial. On top comes what is not to be foreseen: new attempts
+after infrastructure ends, storage that is away, verify pods that end without a verdict and the controls they ask for, and of a
+budget the answers that are under way when it is spent. What no limit bounds, and what too few trials have shown, is unknown and
+says why; it is never a zero.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ ENOUGH: Final = 3
 """Ended trials of a (configuration, mode) that say what the next will take."""
 JOBS: Final = 2
 """Beside the judge's: plan and report."""
+QUIESCE_AND_SEAL: Final = 1800
+"""Seconds for stopping the agent, the final scan and snapshot, and the upload."""
 MILLION: Final = Decimal(1_000_000)
 HOUR: Final = Decimal(3600)
 MAX_NOTES: Final = 8
@@ -41,20 +45,21 @@ def forecast(plan: Plan, spec: SweepSpec, measured: Mapping[Cell, Measured] | No
     """The forecast; `measured` by (configuration, mode), from `basis` valid trials."""
     seen = measured or {}
     notes: list[str] = []
-    trials_usd, judge_usd = _trials_usd(plan, spec, notes), judge_at_most(spec.judge, notes)
+    usds = [_trials_usd(plan, spec, notes), judge_at_most(spec.judge, notes), _user_usd(plan, spec, notes)]
+    known = [usd for usd in usds if usd is not None]
+    trials_usd, judge_usd, _ = usds
     hours = _expected(plan, {cell: (m.ended, m.hours) for cell, m in seen.items()}, "pod hours", notes)
     usd = Decimal(0) if plan.source is not None else _expected(
         plan, {cell: (m.priced, m.usd) for cell, m in seen.items()}, "US dollars", notes
     )  # fmt: skip
-    if spec.simulated_user.mode is UserMode.MODEL and plan.source is None and "COLLAB" in plan.modes:
-        notes.append("the simulated user's model has no prices: its cost is in no figure")
     return Forecast(
         trials=plan.size,
         pods=_pods(plan),
         pod_hours_at_most=_hours(_hours_at_most(plan, spec)),
         pod_hours_expected=None if hours is None else _hours(hours),
-        usd_at_most=None if trials_usd is None or judge_usd is None else _usd(trials_usd + judge_usd),
+        usd_at_most=_usd(sum(known, Decimal(0))) if len(known) == len(usds) else None,
         usd_expected=None if usd is None else _usd(usd, ROUND_HALF_UP),
+        trials_usd_at_most=None if trials_usd is None else _usd(trials_usd),
         judge_usd_at_most=None if judge_usd is None else _usd(judge_usd),
         measured=sum(m.ended for m in seen.values()),
         basis=basis,
@@ -96,6 +101,14 @@ def _trials_usd(plan: Plan, spec: SweepSpec, notes: list[str]) -> Decimal | None
     return min(whole, Decimal(spec.budget.usd) + min(spec.parallelism, plan.size) * each)  # what runs finishes
 
 
+def _user_usd(plan: Plan, spec: SweepSpec, notes: list[str]) -> Decimal | None:
+    """What the simulated user's model costs: nothing bounds it, and it has no prices."""
+    if spec.simulated_user.mode is not UserMode.MODEL or plan.source is not None or "COLLAB" not in plan.modes:
+        return Decimal(0)
+    notes.append("US dollars of the simulated user: its model has no prices and no budget; they are in no figure")
+    return None
+
+
 def _pods(plan: Plan) -> int:
     jobs = plan.groups + JOBS
     if plan.source is None:
@@ -104,7 +117,7 @@ def _pods(plan: Plan) -> int:
 
 
 def _hours_at_most(plan: Plan, spec: SweepSpec) -> Decimal:
-    """Setup and wall limit of the work pod; setup and tests of the verify pod."""
+    """Setup, wall limit and seal of the work pod; setup, tests and seal of the verify pod."""
     if plan.judged_only:
         return Decimal(0)
     limits = spec.limits
@@ -114,13 +127,13 @@ def _hours_at_most(plan: Plan, spec: SweepSpec) -> Decimal:
     verified = {task.name: Decimal(0) for task in plan.tasks}
     per_task = plan.size // len(plan.tasks)
     for task in plan.tasks:
-        verified[task.name] = setup + min(most, Decimal(str(task.verifier_seconds)))
+        verified[task.name] = setup + min(most, Decimal(str(task.verifier_seconds))) + QUIESCE_AND_SEAL
     total = sum((per_task * each for each in verified.values()), Decimal(0))
     total -= sum((verified[plan.coordinates(ordinal).task] for ordinal in settled), Decimal(0))
     if plan.source is None:
         for mode in plan.modes:
             deadline = Decimal(str(seconds((limits.exec if mode == "EXEC" else limits.collab).deadline)))
-            total += plan.size // len(plan.modes) * (setup + deadline * Decimal(limits.wall_factor))
+            total += plan.size // len(plan.modes) * (setup + deadline * Decimal(limits.wall_factor) + QUIESCE_AND_SEAL)
     return total / HOUR
 
 

@@ -320,7 +320,7 @@ class ControlRow(Frozen):
 
     task: Annotated[str, StringConstraints(max_length=253)] = Field(description="Task.")
     image: Annotated[str, StringConstraints(max_length=512)] = Field(description="Image of the task.")
-    verifier: Annotated[str, StringConstraints(max_length=128)] = Field(description="Version of its verifier.")
+    verifier: Annotated[str, StringConstraints(max_length=512)] = Field(description="Version of its verifier.")
     result: Literal["Running", "Passed", "Failed"] = Field(description="Running, Passed or Failed.")
     trial: Annotated[str, StringConstraints(max_length=253)] = Field(description="Trial whose pod it is.")
     end: ControlEnd | None = Field(default=None, description="How it ended.")

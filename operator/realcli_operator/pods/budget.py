@@ -6,12 +6,11 @@ import math
 from typing import Final
 
 from realcli.api.base import seconds
+from realcli.api.forecasting import QUIESCE_AND_SEAL
 from realcli.api.sweep import Limits, Mode
 
 VERIFY_PATIENCE: Final = 3600.0
 """Seconds a verify waits for storage, all its steps together; work waits for `limits.spoolHold`."""
-QUIESCE_AND_SEAL: Final = 1800.0
-"""Seconds for stopping the agent, the final scan and snapshot, and the upload."""
 
 
 def verify_seconds(limits: Limits, verifier_seconds: float) -> float:

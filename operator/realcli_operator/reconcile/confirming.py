@@ -60,7 +60,7 @@ def _reasons(forecast: Forecast, above: ConfirmAbove) -> Iterator[tuple[str, str
             why = [note for note in forecast.unknown if note.startswith("US dollars")]
             yield "CostUnknown", f"what it costs at most is not known ({'; '.join(why)}), and confirmAbove.usd is {above.usd}"
         elif Decimal(forecast.usd_at_most) > above.usd:
-            yield "AboveLimit", f"it costs up to ${forecast.usd_at_most}, more than confirmAbove.usd {above.usd}"
+            yield "AboveLimit", f"by its budgets it costs up to ${forecast.usd_at_most}, more than confirmAbove.usd {above.usd}"
     if above.pod_hours is not None and Decimal(forecast.pod_hours_at_most) > above.pod_hours:
-        hours = f"it takes up to {forecast.pod_hours_at_most} pod hours, more than confirmAbove.podHours {above.pod_hours}"
-        yield "AboveLimit", hours
+        most = f"by its limits it takes up to {forecast.pod_hours_at_most} pod hours"
+        yield "AboveLimit", f"{most}, more than confirmAbove.podHours {above.pod_hours}"

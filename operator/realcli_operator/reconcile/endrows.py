@@ -362,6 +362,12 @@ _CONTAINERS: Final = (
         "SessionLost",
     ),
     Row(
+        "verify out of sight",
+        "ContainerStatusUnknown or Unknown (255) of the session of a verify pod: the node was restarted under it",
+        lambda f: not _work(f) and _known(f) and f.session.stand is Stand.UNSEEN,
+        "NodeLost",
+    ),
+    Row(
         "session out of sight",
         "ContainerStatusUnknown or Unknown (255) of the session: the node was restarted under it",
         lambda f: _known(f) and f.session.stand is Stand.UNSEEN,

@@ -214,6 +214,8 @@ def last_end(row: Row) -> End | None:
     """How its last attempt that ended did, None before the first."""
     status = row.view.status
     known = time_of(status.get("lastInvalidAt"))
+    if row.phase.terminal and status.get("workEnd") is not None and status.get("pod") is None:
+        return None  # `spec.from`: it ended where it ran, and no pod of it was here
     if row.phase.terminal:
         return _of(row, row.ended, row.reason, row.begun, row.node)
     if known is not None:

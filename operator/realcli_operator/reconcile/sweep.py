@@ -417,7 +417,8 @@ class _Step:
         """What it takes, as far as that is known; where that is much, a person has to say yes."""
         ended = sum(rows.phases[(mode, Phase.SEALED)] for mode in plan.modes)
         known = self.status.forecast
-        if known is None or (not plan.judged_only and due(known.basis, ended, plan.size)):
+        edited = self.facts.status.observed_generation != self.facts.sweep.generation  # a budget, parallelism
+        if known is None or edited or (not plan.judged_only and due(known.basis, ended, plan.size)):
             known = forecast(plan, self.facts.spec, measured(rows), ended)
             self.status = self.status.model_copy(update={"forecast": known})
         if not self.policy.confirm_above.asks:  # any more

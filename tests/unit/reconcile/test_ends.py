@@ -260,6 +260,7 @@ EXAMPLES: list[tuple[str, EndFacts, Phase, str]] = [
     ("agent's memory limit", EndFacts(session=ENDED, untrusted=KILLED, deadline=True), Phase.VERIFYING, "AgentOutOfMemory"),
     ("session's memory limit", EndFacts(session=KILLED, untrusted=ENDED), Phase.VERIFYING, "SessionLost"),
     ("pod deadline", EndFacts(**BOTH, deadline=True), Phase.VERIFYING, "SessionLost"),
+    ("verify out of sight", EndFacts(Work.VERIFY, session=ContainerFacts(Stand.UNSEEN)), Phase.VERIFYING, "NodeLost"),
     ("session out of sight", EndFacts(untrusted=ENDED, session=ContainerFacts(Stand.UNSEEN)), Phase.VERIFYING, "SessionLost"),
     ("session ended", EndFacts(**invalid("SessionLost") | {"untrusted": KILLED}, idle=True), Phase.PENDING, "SessionLost"),
     ("session ended", EndFacts(**BOTH), Phase.VERIFYING, "SessionLost"),

@@ -24,6 +24,7 @@ from realcli_operator.reconcile.tally import rows_of
 PRICED = {"prices": {"inputPerMillion": "1", "outputPerMillion": "2"}}
 KEY = {"secretRef": {"name": "judge", "key": "key"}}
 JUDGE: dict[str, Any] = {"model": "judge-1", "endpoints": {"chat": {"url": "https://judge.example/v1", "apiKey": KEY}}}
+USER = {"model": "user-1", "endpoints": {"chat": {"url": "https://user.example/v1", "apiKey": KEY}}}
 PRICES = {"inputPerMillion": "1", "cacheReadPerMillion": "1", "cacheWritePerMillion": "4", "outputPerMillion": "2"}
 CELL = "claude-code.sonnet"
 DIGEST = "sha256:" + "a" * 64
@@ -34,10 +35,11 @@ def of(a: Any, plan: Plan | None = None, seen: dict[Any, Measured] | None = None
 
 
 def test_by_the_limits(a: Any) -> None:
-    """12 trials. EXEC: 15 min + 6 h x 1.5, COLLAB: 15 min + 10 h x 1.5; verify: 15 min + 10 min of the task's 600 s."""
+    """12 trials. EXEC: 15 min + 6 h x 1.5, COLLAB: 15 min + 10 h x 1.5; verify: 15 min + 10 min of the task's 600 s; half an hour
+    to seal each."""
     made = of(a, limits={"trialBudget": {"usd": "2.5"}})
     assert (made.trials, made.pods) == (12, 2 * 12 + 2 + 2)
-    assert Decimal(made.pod_hours_at_most) == 6 * Decimal("9.25") + 6 * Decimal("15.25") + 12 * Decimal(25) / 60
+    assert Decimal(made.pod_hours_at_most) == 6 * Decimal("9.75") + 6 * Decimal("15.75") + 12 * Decimal(55) / 60
     assert (made.usd_at_most, made.judge_usd_at_most) == ("30.00", "0.00")
     assert (made.pod_hours_expected, made.usd_expected, made.measured) == (None, None, 0)
 
@@ -48,6 +50,10 @@ BOUNDS: dict[str, tuple[dict[str, Any], str | None, str | None, str]] = {
         {"limits": {"trialBudget": {"usd": "5"}}, "budget": {"usd": "20"}, "parallelism": 3}, "35.00", "0.00", "",
     ),
     "a budget above all": ({"limits": {"trialBudget": {"usd": "5"}}, "budget": {"usd": "2000"}}, "60.00", "0.00", ""),
+    "a simulated user that is a model": (
+        {"limits": {"trialBudget": {"usd": "5"}}, "simulatedUser": {"mode": "Model", "model": USER}}, None, "0.00",
+        "US dollars of the simulated user: its model has no prices",
+    ),
     "a judge without a budget": (
         {"limits": {"trialBudget": {"usd": "5"}}, "judge": {"model": JUDGE}}, None, None, "judge.budget is not set",
     ),
@@ -102,7 +108,7 @@ def test_runs_of_another_sweep_cost_nothing_again(a: Any) -> None:
     again = a.plan(tasks=2, repeats=3, source=PlanSource(sweep="one/first", verify=True, settled=settled))
     made = of(a, again)
     assert (made.pods, made.usd_at_most, made.usd_expected) == (11 + 2 + 2, "0.00", "0.00")
-    assert Decimal(made.pod_hours_at_most) == Decimal("4.6")  # 11 x 25 min, rounded up
+    assert Decimal(made.pod_hours_at_most) == Decimal("10.1")  # 11 x 55 min, rounded up
     judged = a.plan(tasks=2, repeats=3, source=PlanSource(sweep="one/first", verify=False))
     made = of(a, judged)
     assert (made.pods, made.pod_hours_at_most, made.pod_hours_expected) == (4, "0.0", "0.0")
@@ -197,3 +203,24 @@ def test_the_forecast_stands_in_the_status(a: Any) -> None:
     assert made.status.forecast is not None
     assert made.status.forecast.trials == 12
     assert find(made.status.conditions, "Confirmed") is None
+
+
+def test_a_raised_budget_is_asked_about(a: Any) -> None:
+    """It may be raised while nothing has begun: what was known of the sweep then is not what it may cost."""
+    policy = replace(Policy(), confirm_above=ConfirmAbove(usd=Decimal(50)))
+    plan = a.plan(tasks=20, repeats=3)
+    limits = {"trialBudget": {"usd": "5"}}
+    small = a.spec(limits=limits, budget={"usd": "10"}, parallelism=1, suspend=True)
+    first = decide_sweep(a.sweep_facts(plan=plan, spec=small), a.now, policy).status
+    assert first is not None
+    assert first.forecast is not None
+    assert first.forecast.usd_at_most == "15.00"
+
+    facts = a.sweep_facts(plan=plan, spec=a.spec(limits=limits, budget={"usd": "300"}, parallelism=1), status=first)
+    raised = replace(facts, sweep=replace(facts.sweep, generation=2))
+    held = decide_sweep(raised, a.now, policy)
+    assert held.status is not None
+    assert held.status.forecast is not None
+    assert held.status.forecast.usd_at_most == "305.00"
+    assert held.create_trials == ()
+    assert find(held.status.conditions, "Confirmed").reason == "AboveLimit"  # type: ignore[union-attr]

@@ -192,3 +192,20 @@ class TestTrials:
         assert (made.status.phase, made.status.reason, made.status.reward) == (phase, reason, reward)
         assert (made.status.attempt, made.status.work_seal_digest, made.status.pod) == (1, None, None)
         assert "one/source" in str(made.status.message)
+
+    def test_how_runs_ended_at_the_source_says_nothing_of_the_cluster_now(self, a: Any) -> None:
+        """Else a sweep that only verifies would open its breaker over what a provider did weeks ago."""
+        settled = [Settled(ordinal=ordinal, phase=Phase.INVALID, reason="ProviderUnavailable") for ordinal in range(6)]
+        source = PlanSource(sweep="one/source", verify=True, settled=settled)
+        plan = a.plan(tasks=6, repeats=1, source=source)
+        spec, trials = again(("Verify", "Judge")), []
+        for ordinal in range(6):
+            facts = a.facts(
+                None, plan=plan, sweep=spec, spec=a.trial_spec(ordinal, plan), trial=a.trial(None, ordinal=ordinal, plan=plan)
+            )
+            trials.append(a.trial(decide_trial(facts, a.now).status, ordinal=ordinal, plan=plan))
+        assert {trial.status["reason"] for trial in trials} == {"ProviderUnavailable"}
+        made = decide_sweep(a.sweep_facts(spec=spec, plan=plan, trials=tuple(trials)), a.now)
+        assert made.status is not None
+        assert find(made.status.conditions, "Degraded") is None
+        assert made.create_trials, "the others are verified"

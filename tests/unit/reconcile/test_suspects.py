@@ -53,6 +53,16 @@ def test_the_lowest_waiting_trial_of_each_task_runs_its_control(a: Any, wide: An
     assert controls(wide, rows, free=0) == []
 
 
+def test_a_verifier_of_a_long_name_has_a_control(a: Any) -> None:
+    """A registry's host, a path and a digest are more than a version."""
+    image = f"registry.example.com/{'team/' * 20}realcli-session:1.0.0@sha256:{'0' * 64}"
+    platform = a.platform()
+    images = platform.images.model_copy(update={"session": image})
+    plan = a.plan(platform=platform.model_copy(update={"images": images}))
+    (row,) = controls(plan, Rows([waits(a, 0, plan)]))
+    assert row.verifier == image
+
+
 def test_an_end_is_taken_from_the_trials_and_stays(a: Any, wide: Any) -> None:
     zero = of(wide, "task-0")
     rows = Rows([faulty(a, zero[0], wide), waits(a, zero[1], wide)])

@@ -54,6 +54,15 @@ class TestVerify:
         assert sealed is not None
         assert (sealed.reason, sealed.work_end, sealed.work_seal_digest) == ("Deadline", "Deadline", a.seal)
 
+    def test_a_restarted_node_is_no_fault_of_what_the_agent_left(self, a: Any) -> None:
+        """Three of them, and a control that passes, would else make a reward of 0 of it."""
+        gone = {"exit_code": 255, "reason": "Unknown"}
+        containers = tuple(a.container(name, "terminated", **gone) for name in ("verifier", "session"))
+        pod = a.pod(self.VERIFY, phase="Failed", containers=containers)
+        status = decide(a, a.facts(a.status(Phase.VERIFYING, verify_faults=2), pod)).status
+        assert status is not None
+        assert (status.verify_faults, status.awaiting, status.retry_after is not None) == (2, None, True)
+
     def test_no_verdict_is_tried_twice_more_elsewhere_then_the_control_decides(self, a: Any) -> None:
         first = decide(a, a.facts(a.status(Phase.VERIFYING), a.ended(self.VERIFY, a.no_verdict())))
         assert first.create is None
