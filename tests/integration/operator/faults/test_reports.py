@@ -16,13 +16,14 @@ import pytest_asyncio
 from realcli.api.termination import Result
 from realcli_operator.kube.errors import NotFound
 from realcli_operator.kube.informer import WatchSettings
+from realcli_operator.kube.lister import ResyncSettings
 from realcli_operator.kube.names import sweep_key, trial_key
 from realcli_operator.kube.transport import ClientSettings
 from realcli_operator.reconcile.policy import Policy
 from tests.integration.operator.faults.conftest import places
 from tests.support.control_plane import Admin, wait_for
 from tests.support.fault_proxy import Asked, Fault, only
-from tests.support.life import settings_for
+from tests.support.life import NEVER, settings_for
 from tests.support.stub_kubelet import Act, Seen, happy, say
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.asyncio(loop_scope="module")]
@@ -326,8 +327,9 @@ async def report_12_what_is_refused_is_not_tried_without_end(place: NewPlace, pl
     """amalthea 8: a creation that the API server refused was tried again without limit."""
     here = await place(f"report-12-{plural}")
     quota = only(lambda asked: asked.is_write and asked.method == "POST" and asked.path.endswith(f"/{plural}"), Fault(status=403))
-    async with here.proxied(quota) as proxy, here.living(url=proxy.url) as life:
-        await here.apply("quota")
+    await here.apply("quota")
+    once = ResyncSettings(first=NEVER, period=NEVER)  # each look at the sweep may try again, and one comes every minute
+    async with here.proxied(quota) as proxy, here.living(url=proxy.url, sweep_resync=once) as life:
         if plural == "pods":
             await here.until_over("quota", "Incomplete")
             assert {(s["phase"], s["reason"]) for s in await here.statuses()} == {("Invalid", "ConfigurationError")}

@@ -78,7 +78,7 @@ async def test_a_key_revoked_and_replaced_in_the_middle(place: Callable[[str], A
         return Act(say("Work", Result.WORK_INVALID, reason="ProviderUnavailable", message="401 this key is revoked"))
 
     async with here.living(policy=Policy(probe_interval=5.0)):
-        await here.apply("revoked", script, repeats=10, retry={"infrastructure": 9, "backoff": "2s"})
+        await here.apply("revoked", script, repeats=10, parallelism=4, retry={"infrastructure": 9, "backoff": "2s"})
 
         async def degraded() -> Any:
             conditions = (await here.sweep("revoked")).get("status", {}).get("conditions", [])
