@@ -142,15 +142,16 @@ def table(sections: list[tuple[Part, list[dict[str, Any]]]], asked: argparse.Nam
         lines += ["| fault | runs | minutes | what happened | result |", "|---|---:|---:|---|---|"]
         grouped: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         for row in rows:
-            grouped[row["test"].split("[")[0]].append(row)
+            grouped[row["test"] if "::test_report[" in row["test"] else row["test"].split("[")[0]].append(row)
         for test, cases in grouped.items():
-            name = test.rsplit("::test_", 1)[-1].replace("_", " ")
-            about = re.split(r"(?<=[.:;]) ", cases[0]["about"] or f"{name}.")[0].rstrip(".:;")
+            name = re.sub(r"[_\[\]-]", " ", test.rsplit("::test_", 1)[-1]).strip()
+            about = cases[0]["about"].split(". ")[0].rstrip(".")
+            told = f"**{name}**" + (f": {about}" if about and "::test_report[" not in test else "")
             failed = [case["test"].split("[")[-1].rstrip("]") for case in cases if case["outcome"] == "failed"]
             skipped = sum(case["outcome"] == "skipped" for case in cases)
             result = f"failed: {', '.join(failed)}" if failed else "as expected" if not skipped else f"{skipped} skipped"
             minutes = sum(case["seconds"] for case in cases) / 60
-            lines.append(f"| **{name}**: {about} | {len(cases)} | {minutes:.1f} | {summed(cases)} | {result} |")
+            lines.append(f"| {told} | {len(cases)} | {minutes:.1f} | {summed(cases)} | {result} |")
         lines += ["", f"{sum(row['seconds'] for row in rows) / 60:.1f} minutes.", ""]
     return "\n".join(lines)
 
@@ -162,7 +163,8 @@ def summed(cases: list[dict[str, Any]]) -> str:
     for case in cases:
         for name, value in case["facts"].items():
             try:
-                numbers[name] += float(value)
+                number = float(value)
+                numbers[name] += number
             except ValueError:
                 words[name] = value
     told = [f"{name.replace('_', ' ')} {value}" for name, value in words.items()]
