@@ -157,6 +157,7 @@ class SourceLock(Frozen):
     groups: list[Digest]  # by number of the group in this plan: over the source.json of its trials
     exec: ModeEnds = ModeEnds()
     collab: ModeEnds = ModeEnds()
+    incomplete: list[int] = []  # numbers of groups (in this plan) with a trial that ended Invalid there
     settled: list[Settled] = []
 
     @property
@@ -341,6 +342,7 @@ def _source(lock: SourceLock) -> PlanSource:
         verify=lock.verify,
         exec=lock.exec,
         collab=lock.collab,
+        incomplete=[] if lock.verify else lock.incomplete,
         settled=lock.settled if lock.verify else [],
     )
 

@@ -66,6 +66,7 @@ class PlanSource(Frozen):
     verify: bool
     exec: ModeEnds = ModeEnds()  # as the source counted them
     collab: ModeEnds = ModeEnds()
+    incomplete: list[int] = []  # numbers of groups with a trial that ended Invalid there, sorted
     settled: list[Settled] = []  # with verify: sorted by ordinal
 
     @property

@@ -19,9 +19,7 @@ from realcli_operator.reconcile.plans import Note
 from realcli_operator.reconcile.recent import HELD_BACK, parsed
 from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.spending import spending
-from realcli_operator.reconcile.sweepstatus import (
-    of_cluster,
-)
+from realcli_operator.reconcile.sweepstatus import of_cluster
 from realcli_operator.reconcile.sweepstep import SweepStep
 
 

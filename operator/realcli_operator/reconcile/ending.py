@@ -15,7 +15,8 @@ from realcli_operator.reconcile.sweepstatus import columns
 
 MAX_SCORES = 50
 NO_SCORES: dict[str, Any] = {"scores": [], "r_exec": None, "r_collab": None, "s": None, "j": None}
-HINT = "the report has the scores; allowIncomplete: true shows them here, a higher retryInvalid runs again what ended Invalid"
+HINT = "the report has the scores; allowIncomplete: true shows them here"
+AGAIN = ", a higher retryInvalid runs again what ended Invalid"
 
 
 def completion(
@@ -31,7 +32,8 @@ def completion(
         lost.append("not every trial is in the report")
     if not lost:
         return "Scored", f"{plan.size} trials scored"
-    hint = "" if spec.allow_incomplete else f"; {HINT}"
+    again = "" if plan.judged_only or spec.cancel else AGAIN
+    hint = "" if spec.allow_incomplete else f"; {HINT}{again}"
     if spec.cancel:
         judged = f"{counts.groups_judged} of {plan.groups} groups were complete and are in the report"
         return "Cancelled", f"spec.cancel is true; {judged}; missing is not 0{hint}"

@@ -13,10 +13,7 @@ from realcli_operator.reconcile.jobs import Done, Gone, Lost, Running, job_state
 from realcli_operator.reconcile.names import judge_job, report_job
 from realcli_operator.reconcile.plans import Note, Task
 from realcli_operator.reconcile.rows import Rows
-from realcli_operator.reconcile.sweepstatus import (
-    passes,
-    said,
-)
+from realcli_operator.reconcile.sweepstatus import passes, said
 from realcli_operator.reconcile.sweepstep import SweepStep
 from realcli_operator.reconcile.tally import complete_groups, rounds_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from realcli.api.plan import Plan as FrozenPlan
@@ -46,8 +47,8 @@ def source_ref(asked: From, source: SweepView | None, namespace: str) -> SourceR
     return SourceRef(uri=status.storage_uri, lock_digest=status.lock_digest, withdrawn=withdrawn)
 
 
-def source_counts(plan: FrozenPlan, counts: SweepCounts) -> SweepCounts:
-    """The counters of a sweep that only judges: its trials are the source's, none of them exists here."""
+def source_counts(plan: FrozenPlan, counts: SweepCounts, judged: Collection[int]) -> SweepCounts:
+    """The counters of a sweep that only judges; ``judged``: groups so far. Its trials are the source's, none exists here."""
     source = plan.source
     if source is None:
         return counts
@@ -62,6 +63,7 @@ def source_counts(plan: FrozenPlan, counts: SweepCounts) -> SweepCounts:
             "pending": 0,
             "sealed": source.exec.sealed + source.collab.sealed,
             "invalid": source.exec.invalid + source.collab.invalid,
+            "groups_incomplete": len(set(source.incomplete).intersection(judged)),
             "exec": of("EXEC", source.exec.sealed, source.exec.invalid),
             "collab": of("COLLAB", source.collab.sealed, source.collab.invalid),
         }

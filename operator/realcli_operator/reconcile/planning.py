@@ -10,11 +10,7 @@ from realcli_operator.reconcile.jobs import Done, Lost, Running, job_state
 from realcli_operator.reconcile.names import plan_job
 from realcli_operator.reconcile.origin import Waiting
 from realcli_operator.reconcile.plans import Note, Removal, Task
-from realcli_operator.reconcile.sweepstatus import (
-    STARTING,
-    passes,
-    said,
-)
+from realcli_operator.reconcile.sweepstatus import STARTING, passes, said
 from realcli_operator.reconcile.sweepstep import SweepStep
 
 

@@ -23,10 +23,7 @@ from realcli_operator.reconcile.recent import Row
 from realcli_operator.reconcile.renewal import is_renewable
 from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.suspects import left_out
-from realcli_operator.reconcile.sweepstatus import (
-    newly_unready,
-    only_counts,
-)
+from realcli_operator.reconcile.sweepstatus import newly_unready, only_counts
 from realcli_operator.reconcile.tally import count, group_input, rounds_of, rows_of
 
 

@@ -55,7 +55,7 @@ def count(plan: FrozenPlan, rows: Rows, judged: Collection[int], withdrawn: Coll
         groups_withdrawn=len(withdrawn) * len(plan.configurations),
         tasks_withdrawn=len(withdrawn),
     )
-    return source_counts(plan, counts) if plan.judged_only else counts
+    return source_counts(plan, counts, judged) if plan.judged_only else counts
 
 
 def complete_groups(plan: FrozenPlan, rows: Rows, withdrawn: Collection[str] = (), again: Collection[int] = ()) -> list[int]:

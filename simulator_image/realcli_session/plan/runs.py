@@ -21,6 +21,7 @@ from realcli.storage.port import NotFound, ObjectStore
 
 AT_ONCE = 16
 """Objects read or written at the same time: a sweep of 19,998 trials has three times as many that are looked at here."""
+RESTORE = "it was exchanged, restore the file that lay there"
 T = TypeVar("T")
 R = TypeVar("R")
 Cell = tuple[str, str]  # configuration, task
@@ -93,11 +94,20 @@ def runs_of(store: ObjectStore, found: Found, plan: Plan, bucket: str, withdrawn
         members = {member.ordinal: member for member in file.group.members}
         if sorted(members) != sorted(wanted):
             raise SourceRefused(
-                "SourceChanged", f"spec.from: the group of {', '.join(cell)} has the trials {sorted(members)}, its plan {wanted}"
+                "SourceChanged",
+                f"spec.from: the group of {', '.join(cell)} has the trials {sorted(members)}, its plan {wanted}: its group "
+                f"file was exchanged, restore the files of {found.name}",
             )
         for ordinal in wanted:
             of_theirs[ordinal] = _source(found, members[ordinal], before.get(ordinal), file.digest, bucket)
     return {ordinal: of_theirs[ordinal_of[plan.coordinates(ordinal)[1:]]] for ordinal in range(plan.size)}
+
+
+def _unfit(key: str, what: str, error: ValidationError, found: Found) -> str:
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "the file"
+    told = f"{field}: {first['msg']}; restore the files of {found.name}, or use the release that wrote them"
+    return f"spec.from: {key} is no {what} of this version: {told}"
 
 
 def _cell(plan: Plan, group: int) -> Cell:
@@ -125,7 +135,7 @@ def unjudged(store: ObjectStore, found: Found, ordinal: int) -> GroupMember:
         try:
             seal = WorkSeal.model_validate_json(data)
         except ValidationError as error:
-            raise SourceRefused("SourceChanged", f"spec.from: {key} is no work seal of this version: {error}") from error
+            raise SourceRefused("SourceChanged", _unfit(key, "work seal", error, found)) from error
         if seal.valid:
             return member.model_copy(update={"attempt": attempt, "work_seal": sha256_digest(data)})
     return member
@@ -173,9 +183,9 @@ def _group_files(store: ObjectStore, found: Found, cells: Sequence[Cell]) -> dic
         try:
             group = Group.model_validate_json(data)
         except ValidationError as error:
-            raise SourceRefused("SourceChanged", f"spec.from: {key} is no group file of this version: {error}") from error
+            raise SourceRefused("SourceChanged", _unfit(key, "group file", error, found)) from error
         if (group.sweep_uid, group.lock_digest) != expected or (group.configuration, group.task) != cell:
-            raise SourceRefused("SourceChanged", f"spec.from: {key} is of another sweep or group: it was exchanged")
+            raise SourceRefused("SourceChanged", f"spec.from: {key} is of another sweep or group: {RESTORE}")
         return GroupFile(group, sha256_digest(data))
 
     return dict(zip(cells, at_once(read, cells), strict=True))

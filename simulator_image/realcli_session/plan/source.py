@@ -92,13 +92,16 @@ def find_source(ref: SourceRef | None, spec: SweepSpec, store: ObjectStore) -> F
     digest = sha256_digest(data)
     if ref.lock_digest is not None and digest != ref.lock_digest:
         raise SourceRefused(
-            "SourceChanged", f"spec.from: {key} has the digest {digest}, expected {ref.lock_digest}: the lock was changed"
+            "SourceChanged",
+            f"spec.from: {key} has the digest {digest}, expected {ref.lock_digest}: the lock was changed; restore it",
         )
     try:
         return Found(root, digest, Lock.model_validate_json(data))
     except ValidationError as error:
         raise SourceRefused(
-            "SourceChanged", f"spec.from: {key} is no lock of this version ({error.error_count()} fields do not fit)"
+            "SourceChanged",
+            f"spec.from: {key} is no lock of this version ({error.error_count()} fields do not fit); use the release that "
+            "wrote it",
         ) from error
 
 
@@ -209,6 +212,7 @@ def _pinned(found: Found, asked: From, plan: Plan, sources: Mapping[int, Source]
         groups=[group_digest([sources[ordinal] for ordinal in plan.ordinals_of_group(group)]) for group in range(plan.groups)],
         exec=ModeEnds(sealed=ends["EXEC"][Phase.SEALED], invalid=ends["EXEC"][Phase.INVALID]),
         collab=ModeEnds(sealed=ends["COLLAB"][Phase.SEALED], invalid=ends["COLLAB"][Phase.INVALID]),
+        incomplete=sorted({plan.group_of(number) for number, one in sources.items() if one.member.phase is Phase.INVALID}),
         settled=[
             Settled(ordinal=ordinal, phase=source.member.phase, reason=source.member.reason)
             for ordinal, source in sorted(sources.items())

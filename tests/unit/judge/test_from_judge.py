@@ -85,6 +85,8 @@ def test_the_lock_is_the_source_s_with_what_it_counted(judged: SealedSweep, agai
     assert any("no agent ran" in warning for warning in lock.warnings)
     assert (plan.judged_only, plan.source.sweep, plan.source.settled) == (True, ARCHIVE, [])
     assert (plan.source.exec.sealed, plan.source.collab.sealed, plan.source.collab.invalid) == (6, 5, 1)
+    (lost,) = (ordinal for ordinal, member in judged.members.items() if member.phase is Phase.INVALID)
+    assert plan.source.incomplete == [plan.group_of(lost)]
     for ordinal, member in judged.members.items():
         source = again.source(ordinal)
         assert source.member == member

@@ -122,6 +122,29 @@ class TestJudging:
         assert (counts.exec.invalid, counts.collab.sealed, made.status.trials) == (1, 6, "12/12")
         assert made.status.cost is None, "what the runs cost was counted where they ran"
 
+    def test_groups_with_a_trial_that_ended_invalid_there_are_counted(self, a: Any) -> None:
+        source = PlanSource(sweep="one/source", verify=False, exec=ModeEnds(sealed=4, invalid=2), incomplete=[1, 4])
+        plan = a.plan(tasks=6, repeats=1, source=source)
+        said = a.message("Judge", Result.JUDGED, seal=LOCK)
+        jobs = {f"first-j{g:04d}": a.done_job("judge", said, f"first-j{g:04d}") for g in range(4)}
+        made = decide_sweep(a.sweep_facts(spec=again(), plan=plan, jobs=jobs), a.now)
+        assert made.status is not None
+        counts = made.status.counts
+        assert (counts.groups_judged, counts.groups_incomplete) == (4, 1), "of those that are judged"
+
+    def test_nothing_tells_to_run_again_what_ran_elsewhere(self, a: Any) -> None:
+        plan = judged_only(a)
+        said = a.message("Judge", Result.JUDGED, seal=LOCK)
+        jobs = {f"first-j{g:04d}": a.done_job("judge", said, f"first-j{g:04d}") for g in range(6)}
+        jobs["first-report"] = a.done_job("report", a.message("Report", Result.REPORTED, seal=LOCK, uri=URI), "first-report")
+        made = decide_sweep(a.sweep_facts(spec=again(), plan=plan, jobs=jobs), a.now)
+        assert made.status is not None
+        complete = find(made.status.conditions, "Complete")
+        assert complete is not None
+        assert complete.reason == "Incomplete"
+        assert "retryInvalid" not in complete.message
+        assert "allowIncomplete: true shows them here" in complete.message
+
     def test_then_the_report_is_made(self, a: Any) -> None:
         plan = judged_only(a)
         said = a.message("Judge", Result.JUDGED, seal=LOCK)
