@@ -12,7 +12,7 @@ from anthropic.types import Message as Answer
 from realcli.api.trial import Tokens
 from realcli.judging.model import JudgeReply, JudgeRequest, Message, ToolUse
 from realcli.judging.opening import QUESTIONS
-from realcli_judge.backends.calling import TIMEOUT, Trouble, as_object, call, plain
+from realcli_judge.backends.calling import TIMEOUT, Trouble, as_object, call, plain, reply_from, usage_of
 
 _CACHED = {"cache_control": {"type": "ephemeral"}}
 _STOPS = {"end_turn": "end", "stop_sequence": "end", "tool_use": "tools", "max_tokens": "length", "refusal": "refusal"}
@@ -32,9 +32,10 @@ class AnthropicBackend:
     def complete(self, request: JudgeRequest) -> JudgeReply:
         """See `realcli.judging.port.Backend`."""
         body = body_of(request)
-        return reply_of(
-            call(lambda: _checked(self._client.messages.create(**body)), _trouble, self._where, self._key, self._sleep)
-        )
+        return call(
+            lambda: reply_from(reply_of, self._client.messages.create(**body)),
+            _trouble, self._where, self._key, self._sleep,
+        )  # fmt: skip
 
 
 def _checked(answer: object) -> Answer:
@@ -80,30 +81,28 @@ def _messages(messages: list[Message]) -> Iterator[dict[str, Any]]:
         yield {"role": message.role, "content": blocks or [{"type": "text", "text": "(nothing)"}]}
 
 
-def reply_of(answer: Answer) -> JudgeReply:
+def reply_of(given: object) -> JudgeReply:
     """What came back; thinking is left out."""
+    answer = _checked(given)
     texts = [plain(block.text) for block in answer.content if block.type == "text"]
     uses = [
-        ToolUse(id=block.id, name=plain(block.name), input=as_object(block.input))
+        ToolUse(id=plain(block.id), name=plain(block.name), input=as_object(block.input))
         for block in answer.content
         if block.type == "tool_use"
     ]
-    usage = answer.usage
     return JudgeReply.model_validate(
         {
             "message": Message(role="assistant", text="\n".join(texts), uses=uses),
             "stop": _STOPS.get(answer.stop_reason or "", "other"),
             "model": plain(answer.model),
-            "usage": None
-            if usage is None
-            else Tokens(
-                input=usage.input_tokens,
-                cache_read=usage.cache_read_input_tokens or 0,
-                cache_write=usage.cache_creation_input_tokens or 0,
-                output=usage.output_tokens,
-            ),
+            "usage": _usage(answer.usage),
         }
     )
+
+
+def _usage(usage: object) -> Tokens | None:
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return usage_of(*(getattr(usage, name, None) for name in names))
 
 
 def _trouble(error: Exception) -> Trouble | None:
@@ -112,7 +111,7 @@ def _trouble(error: Exception) -> Trouble | None:
             return Trouble(error.status_code, error.message, error.response.headers.get("retry-after"))
         case anthropic.APIConnectionError():
             return Trouble(None, f"no answer: {error.message}")
-        case anthropic.AnthropicError() | ValueError():
+        case anthropic.AnthropicError() | ValueError() | RecursionError():
             return Trouble(None, f"an answer that is none of the API's: {error}")
         case _:
             return None

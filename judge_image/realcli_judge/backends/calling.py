@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from collections.abc import Callable
@@ -11,16 +12,19 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from realcli.judging.model import JsonObject
+from realcli.api.trial import Tokens
+from realcli.judging.model import JsonObject, JudgeReply
 from realcli.judging.port import BackendRefused, BackendUnavailable, RequestTooLarge
 
 R = TypeVar("R")
+A = TypeVar("A")
 ATTEMPTS = 6
 FIRST_WAIT, MAX_WAIT = 1.0, 60.0  # seconds; doubled from one to the other
 MAX_RETRY_AFTER = 300.0  # seconds a provider may ask for; longer is as good as away
 TIMEOUT = 900.0  # seconds of one request
 PASSING = frozenset((408, 409, 425, 429))  # and every 5xx
 MAX_TOLD = 400  # characters of a provider's own message
+MAX_DEPTH = 64  # of lists and objects in each other; readers of JSON end somewhere above 100
 _TOO_LARGE = re.compile(
     r"(?i)too long|too large|maximum context|context (length|window)|max(imum)? (input )?tokens|exceeds? .{0,40}(token|context)"
 )
@@ -100,8 +104,30 @@ def redacted(text: str, secret: str) -> str:
     return re.sub(rf"{re.escape(secret[:4])}\*+\S*", "[key]", text) if len(secret) >= 8 else text
 
 
-def arguments(text: str) -> JsonObject:
+def reply_from(make: Callable[[A], JudgeReply], answer: A) -> JudgeReply:
+    """`make(answer)`. SDKs do not hold what a server sends against its types: ValueError for what cannot be read, so that it is a
+    broken answer and not the end of the Job."""
+    try:
+        return make(answer)
+    except (TypeError, AttributeError, LookupError, RecursionError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def usage_of(read: object, output: object, cached: object = None, written: object = None) -> Tokens | None:
+    """What an answer took, None where the server does not say it in numbers: then it is unknown, and never 0.
+
+    `read`: input tokens that were not cached; absent `cached` and `written` are 0.
+    """
+    known = [0 if absent is None else absent for absent in (cached, written)]
+    if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in (read, output, *known)):
+        return None
+    return Tokens.model_validate({"input": read, "output": output, "cache_read": known[0], "cache_write": known[1]})
+
+
+def arguments(text: object) -> JsonObject:
     """A call's arguments; what is no JSON object comes back as one that no schema takes, so that the judge is told."""
+    if not isinstance(text, str):
+        return as_object(text)
     try:
         value = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
@@ -110,8 +136,8 @@ def arguments(text: str) -> JsonObject:
 
 
 def as_object(value: Any) -> JsonObject:
-    """An object with texts that can be written; anything else in one that no schema takes."""
-    cleaned = _clean(value)
+    """An object with texts and numbers that can be written; anything else in one that no schema takes."""
+    cleaned = _clean(value, MAX_DEPTH)
     return cleaned if isinstance(cleaned, dict) else {"unparsable": cleaned}
 
 
@@ -120,13 +146,17 @@ def plain(text: str | None) -> str:
     return (text or "").encode("utf-8", "replace").decode("utf-8")
 
 
-def _clean(value: Any) -> JsonValue:
+def _clean(value: Any, depth: int) -> JsonValue:
     if isinstance(value, str):
         return plain(value)
+    if isinstance(value, dict | list) and not depth:
+        return "nested too deeply"
     if isinstance(value, dict):
-        return {plain(str(key)): _clean(item) for key, item in value.items()}
+        return {plain(str(key)): _clean(item, depth - 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_clean(item) for item in value]
+        return [_clean(item, depth - 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # 1e400 is JSON, and no number that could be written again
     if isinstance(value, bool | int | float) or value is None:
         return value
     return plain(str(value))
@@ -148,6 +178,7 @@ def _advice(status: int | None) -> str:
 
 def _seconds(header: str | None) -> float | None:
     try:
-        return float(header) if header is not None else None
+        found = float(header) if header is not None else None
     except ValueError:
         return None  # a date: the usual wait
+    return None if found is not None and math.isnan(found) else found

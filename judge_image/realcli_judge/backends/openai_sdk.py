@@ -14,7 +14,7 @@ from openai.types.responses import Response
 from realcli.api.trial import Tokens
 from realcli.judging.model import JudgeReply, JudgeRequest, Message, ToolUse
 from realcli.judging.port import BackendRefused
-from realcli_judge.backends.calling import TIMEOUT, Trouble, arguments, call, plain
+from realcli_judge.backends.calling import TIMEOUT, Trouble, arguments, call, plain, reply_from, usage_of
 
 R = TypeVar("R")
 _STOPS = {"stop": "end", "tool_calls": "tools", "function_call": "tools", "length": "length", "content_filter": "refusal"}
@@ -36,18 +36,18 @@ class OpenAIBackend:
         """See `realcli.judging.port.Backend`."""
         if request.api == "responses":
             body = responses_body(request)
-            return responses_reply(self._call(lambda: _responses_checked(self._client.responses.create(**body))))
+            return self._call(lambda: reply_from(responses_reply, self._client.responses.create(**body)))
         try:
-            return chat_reply(self._chat(request))
+            return self._chat(request)
         except BackendRefused as error:
             if self._limit == "max_tokens" or "max_completion_tokens" not in str(error):
                 raise
             self._limit = "max_tokens"
-            return chat_reply(self._chat(request))
+            return self._chat(request)
 
-    def _chat(self, request: JudgeRequest) -> ChatCompletion:
+    def _chat(self, request: JudgeRequest) -> JudgeReply:
         body = chat_body(request, self._limit)
-        return self._call(lambda: _chat_checked(self._client.chat.completions.create(**body)))
+        return self._call(lambda: reply_from(chat_reply, self._client.chat.completions.create(**body)))
 
     def _call(self, do: Callable[[], R]) -> R:
         return call(do, _trouble, self._where, self._key, self._sleep)
@@ -98,19 +98,18 @@ def _chat_messages(messages: list[Message]) -> Iterator[dict[str, Any]]:
             yield {"role": "user", "content": message.text}
 
 
-def chat_reply(answer: ChatCompletion) -> JudgeReply:
+def chat_reply(given: object) -> JudgeReply:
     """What came back; reasoning is left out."""
+    answer = _chat_checked(given)
     choice = answer.choices[0]
     message = choice.message
     uses = [
-        ToolUse(id=one.id, name=plain(one.function.name), input=arguments(one.function.arguments))
+        ToolUse(id=plain(one.id), name=plain(one.function.name), input=arguments(one.function.arguments))
         for one in message.tool_calls or []
         if one.type == "function"
     ]
     stop = "refusal" if message.refusal else _STOPS.get(choice.finish_reason or "", "other")
-    usage = answer.usage
-    cached = (usage.prompt_tokens_details.cached_tokens or 0) if usage is not None and usage.prompt_tokens_details else 0
-    tokens = usage and Tokens(input=max(0, usage.prompt_tokens - cached), cache_read=cached, output=usage.completion_tokens)
+    tokens = _usage(answer.usage, "prompt_tokens", "completion_tokens")
     text = plain(message.content or message.refusal)
     return JudgeReply.model_validate(
         {"message": Message(role="assistant", text=text, uses=uses), "stop": stop, "model": plain(answer.model), "usage": tokens}
@@ -146,14 +145,15 @@ def _items(messages: list[Message]) -> Iterator[dict[str, Any]]:
             yield {"type": "function_call", "call_id": use.id, "name": use.name, "arguments": _json(use.input)}
 
 
-def responses_reply(answer: Response) -> JudgeReply:
+def responses_reply(given: object) -> JudgeReply:
     """What came back; reasoning is left out."""
+    answer = _responses_checked(given)
     texts: list[str] = []
     uses: list[ToolUse] = []
     refused = False
     for item in answer.output:
         if item.type == "function_call":
-            uses.append(ToolUse(id=item.call_id, name=plain(item.name), input=arguments(item.arguments)))
+            uses.append(ToolUse(id=plain(item.call_id), name=plain(item.name), input=arguments(item.arguments)))
         elif item.type == "message":
             for part in item.content:
                 refused = refused or part.type == "refusal"
@@ -161,11 +161,18 @@ def responses_reply(answer: Response) -> JudgeReply:
     reason = answer.incomplete_details.reason if answer.incomplete_details is not None else None
     cut = {"max_output_tokens": "length", "content_filter": "refusal"}.get(reason or "")
     stop = "refusal" if refused else cut or ("tools" if uses else "end")
-    usage = answer.usage
-    cached = usage.input_tokens_details.cached_tokens if usage is not None and usage.input_tokens_details else 0
-    tokens = usage and Tokens(input=max(0, usage.input_tokens - cached), cache_read=cached, output=usage.output_tokens)
+    tokens = _usage(answer.usage, "input_tokens", "output_tokens")
     message = Message(role="assistant", text="\n".join(texts), uses=uses)
     return JudgeReply.model_validate({"message": message, "stop": stop, "model": plain(answer.model), "usage": tokens})
+
+
+def _usage(usage: object, read: str, written: str) -> Tokens | None:
+    """Input tokens count cached ones too. None where the server does not say."""
+    total, output = getattr(usage, read, None), getattr(usage, written, None)
+    cached = getattr(getattr(usage, f"{read}_details", None), "cached_tokens", None)
+    if isinstance(total, int) and isinstance(cached, int):
+        total = max(0, total - cached)
+    return usage_of(total, output, cached)
 
 
 def _json(value: object) -> str:
@@ -178,7 +185,7 @@ def _trouble(error: Exception) -> Trouble | None:
             return Trouble(error.status_code, error.message, error.response.headers.get("retry-after"))
         case openai.APIConnectionError():
             return Trouble(None, f"no answer: {error.message}")
-        case openai.OpenAIError() | ValueError():
+        case openai.OpenAIError() | ValueError() | RecursionError():
             return Trouble(None, f"an answer that is none of the API's: {error}")
         case _:
             return None

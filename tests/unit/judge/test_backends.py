@@ -6,11 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anthropic
+import httpx
+import httpx2
+import openai
 import pytest
 
 from realcli.api.models import Prices
 from realcli.api.trial import Tokens
-from realcli.judging.model import Exchange, JudgeReply, JudgeRequest, Message, Parameters, ToolReturn, ToolSpec
+from realcli.judging.model import Exchange, JudgeReply, JudgeRequest, Message, Parameters, ToolReturn, ToolSpec, ToolUse
 from realcli.judging.opening import QUESTIONS
 from realcli.judging.port import BackendRefused, BackendUnavailable, RequestTooLarge
 from realcli.storage.local import LocalStore
@@ -19,7 +23,7 @@ from realcli_judge.backends import anthropic_sdk, openai_sdk
 from realcli_judge.backends.calling import ATTEMPTS, Trouble, arguments, as_object, call, redacted
 from realcli_judge.backends.opening import open_backend
 from realcli_judge.backends.recordings import RecordBackend, ReplayBackend, ReplayMiss
-from realcli_judge.backends.stored import OneModelBackend, StoredBackend
+from realcli_judge.backends.stored import OneModelBackend, StoredBackend, exchange_of
 from realcli_judge.inputs import Refused
 from tests.support.judged_runs import Told, in_turn, reply, use
 
@@ -73,6 +77,7 @@ PASSING = {
     "a date": (Trouble(429, "slow down", "Wed, 21 Oct 2026 07:28:00 GMT"), [1.0]),
     "at once": (Trouble(429, "slow down", "0"), [0.0]),
     "before now": (Trouble(503, "away", "-3"), [0.0]),
+    "no number": (Trouble(503, "away", "nan"), [1.0]),
     "overloaded": (Trouble(529, "overloaded"), [1.0]),
     "a timeout of the server": (Trouble(408, "timeout"), [1.0]),
     "no answer": (Trouble(None, "no answer"), [1.0]),
@@ -151,13 +156,129 @@ def test_keys_are_redacted(text: str) -> None:
         ('{"a": NaN}', {"unparsable": '{"a": NaN}'}),
         ('{"a": "\\ud800"}', {"a": "?"}),
         ("[" * 100_000, {"unparsable": "[" * 100_000}),
+        ('{"a": [1e400, -1e400]}', {"a": ["inf", "-inf"]}),
+        (None, {"unparsable": None}),
     ],
 )
-def test_arguments(text: str, value: object) -> None:
+def test_arguments(text: object, value: object) -> None:
     found = arguments(text)
     assert found == value
     json.dumps(found, allow_nan=False).encode()
     assert as_object("text") == {"unparsable": "text"}
+
+
+def test_arguments_that_no_reader_would_take_again() -> None:
+    """As deep as JSON is read once, and an exchange that holds it is not."""
+    deep = ToolUse(id="c1", name="answer", input=arguments('{"a": ' + "[" * 300 + "]" * 300 + "}"))
+    said = reply(deep)
+    data = exchange_of(request(), said, None).canonical()
+    assert Exchange.model_validate_json(data).reply == said
+    assert b"nested too deeply" in data
+
+
+# -- answers
+
+
+def _chat_answer() -> Any:
+    called = {"id": "c1", "type": "function", "function": {"name": "answer", "arguments": '{"a": 1}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [called]}
+    usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14, "prompt_tokens_details": {"cached_tokens": 4}}
+    choices = [{"index": 0, "finish_reason": "tool_calls", "message": message}]
+    return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
+
+
+def _response() -> Any:
+    usage = {"input_tokens": 9, "output_tokens": 5, "total_tokens": 14, "input_tokens_details": {"cached_tokens": 4}}
+    called = {"type": "function_call", "call_id": "c1", "name": "answer", "arguments": '{"a": 1}'}
+    return {"id": "r", "object": "response", "created_at": 1, "model": "m", "output": [called], "usage": usage}
+
+
+def _message() -> Any:
+    usage = {"input_tokens": 5, "output_tokens": 5, "cache_read_input_tokens": 4}
+    content = [{"type": "tool_use", "id": "c1", "name": "answer", "input": {"a": 1}}]
+    return {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use", "content": content,
+            "usage": usage}  # fmt: skip
+
+
+def asked(api: str, body: Any) -> JudgeReply:
+    """What the SDK and the backend make of an endpoint's answer; no network."""
+    http = httpx2 if api == "anthropic" else httpx
+    raw = json.dumps(body).encode()
+    transport = http.MockTransport(lambda _: http.Response(200, headers={"content-type": "application/json"}, content=raw))
+    with http.Client(transport=transport) as client:
+        sdk: Any = anthropic.Anthropic if api == "anthropic" else openai.OpenAI
+        backend: Any = anthropic_sdk.AnthropicBackend if api == "anthropic" else openai_sdk.OpenAIBackend
+        one = backend("https://judge", KEY, lambda _: None)
+        one.close()
+        one._client = sdk(api_key=KEY, base_url="https://judge", max_retries=0, http_client=client)
+        found: JudgeReply = one.complete(request(api=api))
+    exchange = exchange_of(request(api=api), found, None)
+    assert Exchange.model_validate_json(exchange.canonical()) == exchange
+    return found
+
+
+ANSWERS = {"chat": _chat_answer, "responses": _response, "anthropic": _message}
+
+
+@pytest.mark.parametrize("api", ANSWERS)
+def test_an_answer_is_read(api: str) -> None:
+    found = asked(api, ANSWERS[api]())
+    assert (found.stop, found.model, found.message.uses[0].input) == ("tools", "m", {"a": 1})
+    assert found.usage == Tokens(input=5, cache_read=4, output=5)
+
+
+@pytest.mark.parametrize("api", ANSWERS)
+@pytest.mark.parametrize("odd", [None, "many", -1, 2.5, [], {}])
+def test_usage_that_is_no_number_is_unknown(api: str, odd: object) -> None:
+    """Compatible servers leave counts out, or send null. An answer is not lost for it, and nothing becomes a 0."""
+    body = ANSWERS[api]()
+    for name in ("output_tokens", "completion_tokens"):
+        if name in body["usage"]:
+            body["usage"][name] = odd
+    assert asked(api, body).usage is None
+    assert asked(api, body | {"usage": odd}).usage is None
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_cached_tokens_that_are_not_told_are_none(api: str) -> None:
+    body = ANSWERS[api]()
+    for name in ("prompt_tokens_details", "input_tokens_details"):
+        if name in body["usage"]:
+            body["usage"][name] = {"cached_tokens": None}
+    assert asked(api, body).usage == Tokens(input=9, output=5)
+
+
+BROKEN: list[tuple[str, tuple[str | int, ...], object]] = [
+    ("chat", ("choices",), -1),
+    ("chat", ("choices",), {"a": 1}),
+    ("chat", ("choices", 0), None),
+    ("responses", ("output", 0), None),
+    ("responses", ("output", 0, "name"), 7),
+    ("responses", ("output", 0, "call_id"), 7),
+    ("anthropic", ("content", 0), None),
+    ("anthropic", ("content", 0, "name"), ["x"]),
+    ("anthropic", ("content", 0, "id"), 7),
+    ("anthropic", ("stop_reason",), ["x"]),
+    ("anthropic", ("model",), {"a": 1}),
+]
+
+
+@pytest.mark.parametrize(("api", "path", "odd"), BROKEN)
+def test_an_answer_of_another_form_is_a_broken_endpoint_and_no_crash(api: str, path: Any, odd: object) -> None:
+    body = ANSWERS[api]()
+    place = body
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = odd
+    with pytest.raises(BackendUnavailable, match="an answer that is none of the API's"):
+        asked(api, body)
+
+
+@pytest.mark.parametrize(("api", "path"), [("responses", ("output", 0, "call_id")), ("anthropic", ("content", 0, "id"))])
+def test_an_id_that_cannot_be_written_is_cleaned(api: str, path: Any) -> None:
+    body = ANSWERS[api]()
+    body[path[0]][path[1]][path[2]] = "\ud800"
+    assert asked(api, body).message.uses[0].id == "?"
 
 
 # -- bodies
