@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from realcli.ledger.show import printable_json, visible
 from realcli.scoring.compare import Change, CompareError, Comparison, check_comparable, compare, match
 from realcli.scoring.document import ScoreInput, ScoreInputError
 from realcli.scoring.gates import Gate, GateError, parse_gate
@@ -54,9 +55,9 @@ def comparison(
         raise UserError(str(error)) from error
     answers = [_ask(one, gate) for one in found for gate in gates]
     if output == "json":
-        typer.echo(json.dumps(_json(found, answers, notes, seed), indent=2, ensure_ascii=False))
+        typer.echo(printable_json(json.dumps(_json(found, answers, notes, seed), indent=2, ensure_ascii=False)))
     else:
-        typer.echo("\n".join(_text(found, answers, notes)))
+        typer.echo("\n".join(map(visible, _text(found, answers, notes))))
     unanswered = list(dict.fromkeys(answer.why_not for answer in answers if answer.why_not is not None))
     if unanswered:  # told below the comparison, which says what is defined
         raise UserError("; ".join(unanswered))

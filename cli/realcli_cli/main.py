@@ -44,5 +44,8 @@ def _group() -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    print(f"realcli: {message}", file=sys.stderr)
+    """A message may quote a name out of a file or a store: what a terminal would obey, or hide, is shown instead."""
+    from realcli.ledger.show import visible  # only now, as above
+
+    print("\n".join(visible(line) for line in f"realcli: {message}".split("\n")), file=sys.stderr)
     raise SystemExit(2)

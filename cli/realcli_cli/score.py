@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from realcli.ledger.show import visible
+from realcli.ledger.show import printable_json, visible
 from realcli.scoring.aggregate import ConfigurationScores, configuration_scores
 from realcli.scoring.document import ScoreInput, ScoreInputError
 from realcli.scoring.loading import load_score_input
@@ -45,7 +45,8 @@ def score(
         typer.echo("\n".join(_text(given, drawn)))
         return
     printed = score_output(given)
-    typer.echo(json.dumps(printed if drawn is None else {**printed, "intervals": drawn}, indent=2, ensure_ascii=False))
+    whole = printed if drawn is None else {**printed, "intervals": drawn}
+    typer.echo(printable_json(json.dumps(whole, indent=2, ensure_ascii=False)))
 
 
 def read(file: Path) -> ScoreInput:

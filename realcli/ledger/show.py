@@ -34,6 +34,19 @@ def visible(text: str) -> str:
     )
 
 
+def printable_json(text: str) -> str:
+    """JSON that a terminal shows as it is, and that says the same: what cannot be seen stands as an escape of JSON."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else f"\\u{unit:04x}"
+        for char in text
+        for unit in ([ord(char)] if ord(char) < 0x10000 or char.isprintable() else _surrogates(ord(char)))
+    )
+
+
+def _surrogates(code: int) -> tuple[int, int]:
+    return 0xD800 + (code - 0x10000 >> 10), 0xDC00 + (code - 0x10000 & 0x3FF)
+
+
 def describe(event: Event, width: int = WIDTH) -> str:
     """`seq +seconds turn/exchange actor kind: what`."""
     parts = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +54,20 @@ def test_a_command_whose_extra_is_missing_says_so_when_it_is_called() -> None:
     point = EntryPoint("audit", "a_module_nobody_has:app", GROUP)
     with pytest.raises(UserError, match=r"`realcli audit` needs a_module_nobody_has, which is not installed"):
         load(point).main(["--whatever", "x"], standalone_mode=False)
+
+
+def test_an_error_shows_what_a_terminal_would_obey(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names in it are out of files that somebody else wrote."""
+    run = {"configuration": "c", "task": "t", "mode": "COLLAB", "repeat": 1, "reward": 1, "valid": True}
+    hostile = "x\x1b]0;title\x07\x9b31m\u202e"
+    file = tmp_path / "runs.json"
+    file.write_text(json.dumps({"tree": {"S": {"s": ["q"]}}, "runs": [{**run, "scenarios": {hostile: [1]}}]}))
+    monkeypatch.setattr(sys, "argv", ["realcli", "score", str(file)])
+    with pytest.raises(SystemExit) as ended:
+        command_line.main()
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert r"runs[0].scenarios.x\u{1b}]0;title\u{7}\u{9b}31m\u{202e}: no scenario of the tree" in told
+    assert told.removesuffix("\n").isprintable()

@@ -97,6 +97,19 @@ def unscored() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_names_that_a_terminal_would_obey_are_shown(call: Called, form: str) -> None:
+    name = "c\x1b[31m\x9b\u202e"
+    given = document(3, judge="j\x1b]0;x\x07")
+    for one in given["runs"]:
+        one["configuration"] = name
+    done = call(given, given | {"judge": "k\x9b"}, "-o", form)
+    assert done.returncode == 0
+    assert all(line.isprintable() for line in done.stdout.splitlines())
+    if form == "json":
+        assert json.loads(done.stdout)["comparisons"][0]["a"] == name
+
+
 def test_a_gate_without_an_answer_stands_below_the_comparison(call: Called) -> None:
     done = call(document(0), unscored(), "--fail-if", "P(dJ < -0.05) > 0.95", "--fail-if", "P(dR < -0.9) > 0.95")
     assert done.returncode == 2

@@ -50,6 +50,16 @@ def test_a_table_for_people(file: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "  J         95 % 1.000 to 1.000" in capsys.readouterr().out.splitlines()
 
 
+def test_names_that_a_terminal_would_obey_are_escaped_in_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "\u540d\u524d\x9b31m\u202e\U000e0041\x1b]0;x\x07"
+    file.write_text(json.dumps({**DOCUMENT, "runs": [{**RUN, "configuration": name}]}))
+    score(file)
+    printed = capsys.readouterr().out
+    assert all(line.isprintable() for line in printed.splitlines())
+    assert list(json.loads(printed)["configurations"]) == [name]
+    assert "\u540d\u524d" in printed
+
+
 def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(DOCUMENT).encode())))
     score(Path("-"))
