@@ -24,7 +24,7 @@ from realcli_operator.kube.views import PodView
 from realcli_operator.reconcile.endfacts import facts_of
 from realcli_operator.reconcile.endmodel import Overdue, Said, Stand, Work
 from realcli_operator.reconcile.endrows import GAP
-from realcli_operator.reconcile.ends import end_of
+from realcli_operator.reconcile.ends import end_of, is_fault
 from realcli_operator.reconcile.names import verify_pod, work_pod
 from realcli_operator.reconcile.trial import decide_trial
 
@@ -212,6 +212,16 @@ def test_a_verify_pod_that_ended_without_a_verdict(a: Any, name: str) -> None:
     plan = decide_trial(a.facts(a.status(V), as_pod(pod, "first-00000-a1-v1")), long_after(pod))
     assert plan.status is not None
     assert (plan.status.phase, plan.status.verify_faults, plan.status.attempt) == (V, int(fault), 1)
+
+
+CLUSTER = sorted(name for name, (_, _, cause) in WORK.items() if cause in (Cause.CLUSTER, Cause.PERSON) and name != "oom-both")
+"""oom-both: a verifier may take all memory there is, and what it prints its session's."""
+
+
+@pytest.mark.parametrize("name", CLUSTER)
+def test_what_the_cluster_does_to_a_verify_pod_is_nobodys_fault(name: str) -> None:
+    """Three faults and a control that passes make a reward of 0."""
+    assert not is_fault(end_of(facts_of(recorded(name), Work.VERIFY)).reason)
 
 
 @pytest.mark.parametrize("name", NOT_OVER)
