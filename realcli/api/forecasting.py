@@ -123,7 +123,7 @@ def _hours_at_most(plan: Plan, spec: SweepSpec) -> Decimal:
     limits = spec.limits
     setup = Decimal(str(seconds(limits.setup)))
     most = Decimal(str(seconds(limits.verify)))
-    settled = plan.source.by_ordinal if plan.source is not None else {}
+    settled = [one.ordinal for one in plan.source.settled] if plan.source is not None else []
     verified = {task.name: Decimal(0) for task in plan.tasks}
     per_task = plan.size // len(plan.tasks)
     for task in plan.tasks:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -69,7 +71,7 @@ class PlanSource(Frozen):
     incomplete: list[int] = []  # numbers of groups with a trial that ended Invalid there, sorted
     settled: list[Settled] = []  # with verify: sorted by ordinal
 
-    @property
-    def by_ordinal(self) -> dict[int, Settled]:
-        """The settled ones."""
+    @cached_property
+    def by_ordinal(self) -> Mapping[int, Settled]:
+        """The settled ones: every step of a trial asks for it."""
         return {one.ordinal: one for one in self.settled}
