@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +29,7 @@ from realcli_cli.recount.words import words
 
 SCHEMA = "realcli.dev/summary/2"
 SHOWN = 50
+MAX_DIGITS = 64  # of a reward in a seal
 
 
 def verify_report(
@@ -132,7 +136,7 @@ def _document(found: Evidence, summary: Any) -> ScoreInput:
             if seen.contaminated or seen.unknown else [_LETTERS[v] for v in seen.verdicts] or "-"
             for name, seen in sorted(t.scenarios.items())
         }  # fmt: skip
-        reward = None if not t.valid or t.reward is None else float(t.reward)
+        reward = None if not t.valid or t.reward is None else _exact(t.reward)
         facts = {"facts": t.facts} if t.facts else {}
         runs.append({"configuration": t.configuration, "task": t.task, "mode": t.mode, "repeat": t.repeat, "valid": t.valid,
                      "reward": reward, "scenarios": scenarios, **facts})  # fmt: skip
@@ -147,6 +151,18 @@ def _document(found: Evidence, summary: Any) -> ScoreInput:
             "runs": runs,
         }
     )
+
+
+def _exact(reward: Fraction) -> Decimal:
+    """The decimal of a seal: a double of it may be the 1 that it is not."""
+    with localcontext(prec=2 * MAX_DIGITS):
+        return Decimal(reward.numerator) / Decimal(reward.denominator)
+
+
+def _as_written(reward: Fraction | None) -> float | None:
+    """As JSON holds it: the nearest double, but never the 1 it is not."""
+    number = None if reward is None else float(reward)
+    return math.nextafter(1, 2 if reward > 1 else 0) if number == 1 and reward is not None and reward != 1 else number
 
 
 def _gate(root: Path, summary: Any) -> bytes | None:
@@ -208,7 +224,7 @@ def _cell(run: Run) -> tuple[str, str, str, int]:
 def _content(run: Run) -> object:
     return (
         run.valid,
-        run.reward,
+        _as_written(run.reward),
         run.facts,
         {name: (seen.verdicts, seen.contaminated, seen.unknown) for name, seen in run.scenarios.items()},
     )

@@ -11,6 +11,8 @@ from realcli_cli.recount.expected import Number
 Json = Any
 GIVEN = ("/judge/identity/", "/benchmark/", "/sweep/", "/deviations/")
 """What the sweep was given or quotes, not what was counted."""
+NUMBER = frozenset(("exact", "value", "text", "interval"))
+"""What an exact number is written as."""
 _MISSING = object()
 
 
@@ -26,6 +28,8 @@ def held(summary: Json, expected: Iterable[tuple[str, Any]]) -> tuple[int, list[
     for pointer in numbers(summary):
         if pointer not in met and not pointer.startswith(GIVEN):
             wrong.append(f"{pointer}: the report says {told(at(summary, pointer))}, and no evidence gives such a number")
+    for pointer in _strange(summary):
+        wrong.append(f"{pointer}: the report says {told(at(summary, pointer))}, and no evidence gives such a number")
     wrong += [f"{pointer}: its text {text!r} is not the number beside it" for pointer, text in _odd_texts(summary)]
     return len(met), wrong
 
@@ -54,6 +58,15 @@ def numbers(found: Json, pointer: str = "") -> Iterator[str]:
             yield from numbers(value, f"{pointer}/{index}")
     elif isinstance(found, int | float) and not isinstance(found, bool):
         yield pointer
+
+
+def _strange(found: Json, pointer: str = "") -> Iterator[str]:
+    """Places of what stands in a number and is no part of one."""
+    for key, value in found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ():
+        place = f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
+        if isinstance(found, dict) and "exact" in found and key not in NUMBER:
+            yield place
+        yield from _strange(value, place)
 
 
 def _odd_texts(found: Json, pointer: str = "") -> Iterator[tuple[str, str]]:

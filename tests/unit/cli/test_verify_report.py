@@ -62,9 +62,14 @@ def realcli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 @pytest.fixture(scope="session")
 def judged_by_program(tmp_path_factory: pytest.TempPathFactory) -> SealedSweep:
-    """With an invalid trial, one that left no seal, and one whose probe did not come."""
+    """With an invalid trial, one that left no seal, one whose probe did not come, and rewards that no double holds."""
     folder = tmp_path_factory.mktemp("program")
-    deeds = {**DEEDS, ("beta", "COLLAB", 1): Deed(sealed=False, reason="AgentDiskLimit")}
+    deeds = {
+        **DEEDS,
+        ("beta", "COLLAB", 1): Deed(sealed=False, reason="AgentDiskLimit"),
+        ("alpha", "EXEC", 3): Deed(reward="0.99999999999999999999", checks=(7, 8)),
+        ("beta", "EXEC", 2): Deed(reward="0.33333333333333333333", checks=(4, 8)),
+    }
     sweep = write_sweep(folder / "store", deeds)
     for group in (0, 1, None):
         job = "report" if group is None else "judge"
@@ -122,6 +127,9 @@ def _set(*path: str | int, to: Any) -> Callable[[Any], None]:
         (_set("failures", 0, "runs", to=7), "/failures/0/runs: the report says 7"),
         (_set("taskList", 1, "passToFail", to=0), "/taskList/1/passToFail: the report says 0, the evidence gives 2"),
         (_set("analyses", 0, "rows", 0, 1, to=44), "/analyses/0/rows/0/1: the report says 44"),
+        (_set("configurations", 0, "sRate", "rank", to=1),
+         "/configurations/0/sRate/rank: the report says 1, and no evidence gives such a number"),
+        (_set("configurations", 0, "sRate", "note", to="best"), "/configurations/0/sRate/note: the report says best, and no"),
         (_set("counts", "won", to=3), "/counts/won: the report says 3, and no evidence gives such a number"),
         (_set("inputDigest", to="sha256:" + "0" * 64), "/inputDigest: the report counts from sha256:000"),
     ],
