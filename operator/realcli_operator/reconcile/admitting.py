@@ -12,7 +12,7 @@ from realcli_operator.reconcile.admission import Admission, Bounds, admit
 from realcli_operator.reconcile.breaker import Breaker, breaker_of
 from realcli_operator.reconcile.concurrency import asked_caps, shown, throttled_caps
 from realcli_operator.reconcile.conditions import find, is_true, without
-from realcli_operator.reconcile.confirming import confirmation
+from realcli_operator.reconcile.confirming import confirmation, is_dearer
 from realcli_operator.reconcile.measured import due, measured
 from realcli_operator.reconcile.names import plan_job
 from realcli_operator.reconcile.plans import Note
@@ -95,7 +95,7 @@ class Admitting(SweepStep):
     def _forecast(self, plan: FrozenPlan, rows: Rows) -> None:
         """What it takes, as far as that is known; where that is much, a person has to say yes."""
         ended = sum(rows.phases[(mode, Phase.SEALED)] for mode in plan.modes)
-        known = self.status.forecast
+        before, known = self.status.forecast, self.status.forecast
         edited = self.facts.status.observed_generation != self.facts.sweep.generation  # a budget, parallelism
         if known is None or edited or (not plan.judged_only and due(known.basis, ended, plan.size)):
             known = forecast(plan, self.facts.spec, measured(rows), ended)
@@ -103,13 +103,15 @@ class Admitting(SweepStep):
         if not self.policy.confirm_above.asks:  # any more
             self.status = self.status.model_copy(update={"conditions": without(self.status.conditions, "Confirmed")})
             return
+        asked_already = find(self.status.conditions, "Confirmed")
+        held = asked_already is not None and asked_already.status == "False"
         begun = bool(rows) or any(name != plan_job(self.name) for name in self.facts.jobs)
+        begun = begun and not held and not (edited and before is not None and is_dearer(known, before))
         place = self.facts.sweep.namespace, self.name
         asked = confirmation(known, self.policy.confirm_above, self.facts.spec, plan.content_digest(), *place, begun=begun)
         if asked is None:
             return
         self.unconfirmed = not asked.given
-        before = find(self.status.conditions, "Confirmed")
-        if self.unconfirmed and (before is None or before.status != "False"):
+        if self.unconfirmed and not held:
             self.draft.events.append(Note("Warning", "ConfirmationNeeded", asked.message[:1000]))
         self.condition("Confirmed", "False" if self.unconfirmed else "True", asked.reason, asked.message)

@@ -36,7 +36,7 @@ def confirmation(
     forecast: Forecast, above: ConfirmAbove, spec: SweepSpec, digest: str, namespace: str, name: str, *, begun: bool
 ) -> Confirmation | None:
     """Whether the sweep may start; None: nobody asks. ``begun``: something of it runs already, which a limit that came
-    later does not stop."""
+    later does not stop (a budget that was raised since does)."""
     if not above.asks:
         return None
     reasons = list(_reasons(forecast, above))
@@ -52,6 +52,13 @@ def confirmation(
     patch = f'{{"spec":{{"confirm":"{digest}"}}}}'
     how = f"to start it: kubectl -n {namespace} patch benchmarksweep {name} --type merge -p '{patch}'"
     return Confirmation(False, reasons[0][0], f"{told}. Nothing starts; {how}")
+
+
+def is_dearer(now: Forecast, before: Forecast) -> bool:
+    """Whether an edit (of budget or parallelism) lets a sweep cost more than was known before."""
+    if before.usd_at_most is None:
+        return False
+    return now.usd_at_most is None or Decimal(now.usd_at_most) > Decimal(before.usd_at_most)
 
 
 def _reasons(forecast: Forecast, above: ConfirmAbove) -> Iterator[tuple[str, str]]:

@@ -224,3 +224,33 @@ def test_a_raised_budget_is_asked_about(a: Any) -> None:
     assert held.status.forecast.usd_at_most == "305.00"
     assert held.create_trials == ()
     assert find(held.status.conditions, "Confirmed").reason == "AboveLimit"  # type: ignore[union-attr]
+
+
+def test_a_budget_that_is_raised_above_the_limit_later_is_asked_about_too(a: Any) -> None:
+    """Else a small budget to begin with would be the way around. A limit that comes later stops nothing."""
+    policy = replace(Policy(), confirm_above=ConfirmAbove(usd=Decimal(50)))
+    plan, limits = a.plan(tasks=20, repeats=3), {"trialBudget": {"usd": "5"}}
+    runs = (a.trial(a.status(), plan=plan),)
+    small, big = (a.spec(limits=limits, budget={"usd": usd}, parallelism=1) for usd in ("10", "300"))
+    begun = decide_sweep(a.sweep_facts(plan=plan, spec=small, trials=runs), a.now, policy).status
+    assert begun is not None
+    assert find(begun.conditions, "Confirmed").reason == "BelowLimit"  # type: ignore[union-attr]
+
+    def confirmed(spec: Any, status: Any, generation: int, limit: Policy = policy) -> tuple[str, str, Any]:
+        facts = a.sweep_facts(plan=plan, spec=spec, status=status, trials=runs)
+        made = decide_sweep(replace(facts, sweep=replace(facts.sweep, generation=generation)), a.now, limit)
+        after = made.status or status
+        found = find(after.conditions, "Confirmed")
+        assert found is not None
+        assert bool(made.create_trials) == (found.status == "True")
+        return found.status, found.reason, after
+
+    *raised, held = confirmed(big, begun, 2)
+    assert raised == ["False", "AboveLimit"]
+    *still, held = confirmed(big, held, 2)
+    assert still == ["False", "AboveLimit"], "until somebody says yes"
+    yes = big.model_copy(update={"confirm": plan.content_digest()})
+    assert confirmed(yes, held, 3)[:2] == ("True", "ByUser")
+    assert confirmed(small, held, 3)[:2] == ("True", "BelowLimit"), "or takes it back"
+    lower = replace(policy, confirm_above=ConfirmAbove(usd=Decimal(5)))
+    assert confirmed(small, begun, 1, lower)[:2] == ("True", "Begun")
