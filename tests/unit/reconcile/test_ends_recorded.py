@@ -271,7 +271,9 @@ OTHERS = sorted(name for name, (_, reason, _) in WORK.items() if not is_valid(re
 
 def lived(a: Any, kinds: list[str], *, limit: int = 3) -> tuple[TrialStatus, list[str]]:
     """The trial whose work pods end like these, one after the other; storage never holds a seal. (Its end, its work pods.)"""
-    status, now, pods, made = TrialStatus(), a.now + timedelta(days=400), [], []
+    status, now = TrialStatus(), a.now + timedelta(days=400)
+    pods: list[PodView] = []
+    made: list[str] = []
     spec = a.spec(retry={"infrastructure": limit})
     for _ in range(12 * len(kinds)):
         plan = decide_trial(a.facts(status, *pods, sweep=spec), now)
