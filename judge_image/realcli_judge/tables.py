@@ -17,11 +17,14 @@ import pyarrow.parquet as pq
 
 from realcli.scoring.document import ScoreInput, score_input
 from realcli_judge.figures import Number
+from realcli_judge.hostile import plain
 from realcli_judge.scores import Counted
 from realcli_judge.summary import ModeRate, Summary
 
 Cell = Number | Decimal | str | int | float | bool | None
 Table = tuple[list[str], list[list[Cell]]]
+FORMULA = ("=", "+", "-", "@", "\t")
+"""How a text begins that spreadsheets take for more than a text."""
 
 
 def tables(summary: Summary, counted: Counted) -> dict[str, bytes]:
@@ -32,8 +35,7 @@ def tables(summary: Summary, counted: Counted) -> dict[str, bytes]:
         found[f"{name}.csv"] = _csv(head, rows)
         found[f"{name}.parquet"] = _parquet(head, rows)
     for one in summary.analyses:
-        rows = [[repr(cell) if isinstance(cell, float) else cell for cell in row] for row in one.rows]
-        found[f"analyses/{one.id}.csv"] = _csv(one.columns, rows)
+        found[f"analyses/{one.id}.csv"] = _csv(one.columns, one.rows)
         found[f"analyses/{one.id}.parquet"] = _parquet(one.columns, one.rows)
     found["runs.json"] = _runs(counted.document)
     return found
@@ -177,8 +179,19 @@ def _csv(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
-    writer.writerows([cell.text if isinstance(cell, Number) else cell for cell in row] for row in rows)
+    writer.writerows([_shown(cell) for cell in row] for row in rows)
     return out.getvalue().encode()
+
+
+def _shown(cell: Cell) -> Cell:
+    """A text that a spreadsheet would run as a formula (a category is its author's) stands behind an apostrophe; what
+    nobody sees, or what would end a row, by its code point."""
+    if isinstance(cell, Number):
+        return cell.text
+    if not isinstance(cell, str):
+        return cell
+    text = plain(cell)
+    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def _parquet(head: Sequence[str], rows: Sequence[Sequence[Cell]]) -> bytes:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from realcli.known.gate import Gate
 from realcli.scoring.aggregate import configuration_scores
 from realcli.scoring.loading import load_score_input
 from realcli.storage.paths import calibration
+from realcli_judge.figures import number
 from realcli_judge.inputs import Inputs, Refused
 from realcli_judge.reporting import write_report
 from realcli_judge.schemas import schema
-from realcli_judge.tables import TABLES
+from realcli_judge.tables import TABLES, _csv
 from tests.support.judged_sweep import FAULT, OPUS, SONNET, write_judged
 from tests.support.sealed_sweep import SealedSweep
 
@@ -122,6 +124,16 @@ def test_every_table_is_csv_and_parquet_with_the_same_rows(written: dict[str, by
     trials = pq.read_table(io.BytesIO(written["tables/trials.parquet"])).to_pylist()
     invalid = next(row for row in trials if row["phase"] == "Invalid")
     assert (invalid["reward"], invalid["turns"]) == (None, None)
+
+
+def test_a_text_in_csv_is_no_formula_of_a_spreadsheet() -> None:
+    """A category is a text of the benchmark's author; numbers stay numbers, whatever their sign."""
+    texts = ['=HYPERLINK("http://x","y")', "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "plain", "a=1", "", "a\rb\u202e"]
+    numbers: list[Any] = [-0.5, -3, Decimal("-1.5"), number(Fraction(-1, 3)), None, True]
+    rows = list(csv.reader(io.StringIO(_csv(["v"], [[cell] for cell in (*texts, *numbers)]).decode())))
+    assert [row[0] if row else "" for row in rows[1:]] == [
+        *(f"'{text}" for text in texts[:5]), "plain", "a=1", "", "aU+000DbU+202E", "-0.5", "-3", "-1.5", "-0.333", "", "True"
+    ]  # fmt: skip
 
 
 def test_every_further_reading_says_what_it_is(summary: dict[str, Any]) -> None:
