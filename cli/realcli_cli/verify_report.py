@@ -21,6 +21,7 @@ from realcli.scoring.loading import read_score_input
 from realcli.scoring.runs import Run
 from realcli.scoring.tree import tree_of
 from realcli_cli.main import UserError
+from realcli_cli.recount.csvs import csvs_of
 from realcli_cli.recount.evidence import Evidence, digest, read_sweep
 from realcli_cli.recount.expected import RETENTION, Recount
 from realcli_cli.recount.files import files_of, shown_of
@@ -87,7 +88,7 @@ def _counted(found: Evidence, root: Path, report: Path, summary: Any) -> tuple[i
     count, wrong = held(summary, recount.everything())
     told = words(found, summary, None if gate is None else json.loads(gate), recount.tables)
     inputs = _inputs(found, gate, summary)
-    files = [*files_of(report, summary), *shown_of(report, summary)]
+    files = [*files_of(report, summary), *shown_of(report, summary), *csvs_of(report, summary)]
     return count, [*found.wrong, *inputs, *told, *_runs(report, given), *files, *wrong]
 
 

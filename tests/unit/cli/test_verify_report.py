@@ -15,6 +15,7 @@ import pytest
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.scoring.tree import tree_of
 from realcli_cli import main as command_line
+from realcli_cli.recount.csvs import csvs_of
 from realcli_cli.recount.evidence import Evidence, read_sweep
 from realcli_cli.recount.expected import Recount
 from realcli_cli.recount.files import files_of, shown_of
@@ -348,6 +349,34 @@ def test_a_number_on_a_page_is_the_one_of_its_place(
     found = list(shown_of(report, counted[1]))
     assert found
     assert found[0].startswith(f"{page}: it shows ")
+
+
+@pytest.mark.parametrize(
+    ("table", "old", "new", "told"),
+    [
+        ("main", b"0.667", b"0.767", "row 2, r_exec: it says 0.767, the summary 2/3"),
+        ("main", b"0.349", b"0.549", "row 2, "),
+        ("tasks", b"claude-code.opus,EXEC,3", b"claude-code.opus,EXEC,2", "row 1, successes: it says 2, the summary 3"),
+        ("trials", b",Completed,1,", b",Completed,0,", "row 1, reward: it says 0, the summary 1"),
+        ("scenarios", b"0.000,6", b"1.000,6", "row 1, trigger_rate: it says 1.000, the summary 0"),
+        ("dimensions", b"claude-code.opus,dimension,OR,1.000\n", b"", "it has 9 rows, the summary gives 10"),
+        ("audits", b"passes,fails", b"fails,passes", "its columns are configuration, audited, runs, check, fails, passes"),
+        ("generic", b"g.responsiveness,6,6", b"g.responsiveness,5,6", "row 2, passes: it says 5, the summary 6"),
+        ("failures", b"gave-up-or-budget,1", b"gave-up-or-budget,0", "row 4, runs: it says 0, the summary 1"),
+        ("analyses/flips", b",0.333,", b",0.000,", "row 1, churn_collab: it says 0.000, the summary 1/3"),
+        ("failures", b"runs\n", b"runs\n\xff", "it cannot be read: 'utf-8' codec"),
+    ],
+)  # fmt: skip
+def test_a_cell_of_a_table_is_the_one_of_its_place(
+    whole: SealedSweep, counted: Any, tmp_path: Path, table: str, old: bytes, new: bytes, told: str
+) -> None:
+    """However well the list of digests is made to fit."""
+    report = shutil.copytree(report_of(whole.directory / whole.root), tmp_path / "report")
+    assert list(csvs_of(report, counted[1])) == []
+    spoil(f"tables/{table}.csv", old, new)(report)
+    found = list(csvs_of(report, counted[1]))
+    assert found
+    assert found[0].startswith(f"tables/{table}.csv: {told}"), found
 
 
 def group(sweep: Path) -> Path:
