@@ -15,6 +15,7 @@ pytestmark = pytest.mark.kind
 PHASES = ("plan", "work", "verify", "judge", "report")
 OUTAGE = 25.0
 OWN_KEY = "chaos-key"
+ABSENT_KEY = "chaos-key-that-comes-late"
 SECONDS_WORK = "sleep 20; echo done > /app/out.txt"
 
 
@@ -69,7 +70,7 @@ def reached(runs: Runs, name: str, phase: str) -> None:
                 return "Verifying" in trials or "Sealed" in trials
             case "judge":
                 return bool(trials) and set(trials) == {"Sealed"}
-        return counts.get("groupsJudged", 0) > 0
+        return bool(counts.get("groupsJudged", 0))
 
     kube.until(f"phase {phase} of {name}", LIMIT, look)
 
@@ -112,10 +113,10 @@ def test_killed_after_every_write(cluster: Any, instead: Any, tell: Any) -> None
     tell(kills=kills)
 
 
-def own_secret(runs: Runs, key: str | None = None) -> None:
+def own_secret(runs: Runs, key: str | None = None, name: str = OWN_KEY) -> None:
     """The provider's key (or another one) under a name that only these tests use."""
     value = key if key is not None else runs.kube.secret("provider", "api-key")
-    runs.kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": OWN_KEY}, "stringData": {"api-key": value}})
+    runs.kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"api-key": value}})
 
 
 def planned(runs: Runs, name: str) -> None:
@@ -123,14 +124,17 @@ def planned(runs: Runs, name: str) -> None:
 
 
 def test_secret_missing(cluster: Any, tell: Any) -> None:
-    """The key's Secret is deleted once the sweep is planned, and is back after a while."""
+    """The key's Secret is not there when the trial's pod is made, which is told, and comes later: no attempt is used up."""
     runs, name = cluster.runs, "secret-missing"
-    own_secret(runs)
-    begin(runs, name, secret=OWN_KEY)
-    planned(runs, name)
-    runs.kube.run("delete", "secret", OWN_KEY)
+    begin(runs, name, secret=ABSENT_KEY)
+
+    def told() -> bool:
+        statuses = [trial.get("status", {}) for trial in runs.kube.list("trials", f"realcli.dev/sweep={name}")]
+        return any(s.get("reason") == "ConfigurationError" and ABSENT_KEY in s.get("message", "") for s in statuses)
+
+    runs.kube.until("the trial to say what it waits for", LIMIT, told)
     time.sleep(OUTAGE)  # the fault itself
-    own_secret(runs)
+    own_secret(runs, name=ABSENT_KEY)
     audited(runs, name)
     tell(seconds_missing=OUTAGE)
 
