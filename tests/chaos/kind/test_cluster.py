@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.kind_cluster import LIMIT, shell
+from tests.support.kind_cluster import LIMIT, S3, forwarded, shell
 from tests.support.kind_runs import IMAGE, PROVIDER, STORAGE, Runs, endpoint, write_suite
 
 pytestmark = pytest.mark.kind
@@ -166,14 +166,16 @@ def test_node_restarted(cluster: Any, tell: Any) -> None:
     begin(runs, name, "sleep 40; echo done > /app/out.txt")
     runs.kube.until("the agent to work", LIMIT, lambda: running(runs, f"{name}-00000-a1"))
     shell("docker restart realcli-control-plane >/dev/null")
-    runs.kube.until("the API server", 300, lambda: "node/" in runs.kube.run("get", "nodes", "-o", "name", check=False))
+    runs.kube.until("the API server", 300, lambda: runs.kube.run("get", "--raw", "/readyz", check=False) == "ok")
     sweep = runs.kube.sweep_ended(name)
     (trial,) = runs.kube.list("trials", f"realcli.dev/sweep={name}")
     status = trial["status"]
     assert sweep["status"]["state"] == "Complete", status
     assert (status["phase"], status["reason"], status["reward"]) == ("Sealed", "Completed", "1"), status
     assert status["attempt"] == 1 + status["invalidAttempts"]
-    runs.events(trial)
+    with forwarded(cluster.demo, "service/seaweedfs", 8333) as address:  # the one of before ended with the node
+        runs.s3 = S3.open(address, cluster.s3.env)
+        runs.events(trial)
     tell(attempt=status["attempt"], last_invalid=status.get("lastInvalidReason", "none"))
 
 
