@@ -179,6 +179,9 @@ def _gate(root: Path, summary: Any) -> bytes | None:
         raise UserError(f"{path} is no gate of this version: {error.errors()[0]['msg']}") from error
     if gate.judge != summary["judge"]["digest"]:
         raise UserError(f"{path} is the gate of judge {gate.judge}, the report's is {summary['judge']['digest']}")
+    why = gate.contradiction()
+    if why is not None:
+        raise UserError(f"{path} is no gate of this judge: {why}")
     return data
 
 

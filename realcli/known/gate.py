@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from fractions import Fraction
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from realcli.api.base import Digest, Frozen
 from realcli.judging.model import JudgeIdentity
@@ -15,6 +16,10 @@ FALSE_FAILURES_MOST = 0.04
 """Most of the one-sided upper 95 % bound of the share of verdicts that are 0 and should not be."""
 MISSES_MOST = 0.10
 """Most of the share of violations that are not called 0."""
+
+
+Exact = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,40}(/[1-9][0-9]{0,39})?$")]
+"""A share as an exact fraction."""
 
 
 class Share(Frozen):
@@ -58,15 +63,30 @@ class Gate(Frozen):
     cases: int
     verdicts: list[Stratum]  # what counts, after votes and merging: checks that no program settled
     answers: list[Stratum]  # every accepted answer of the first vote, settled checks too
-    s_ideal: str | None = None  # exact fraction; None: undefined
-    s_ideal_low: str | None = None
-    s_ideal_high: str | None = None
+    s_ideal: Exact | None = None  # None: undefined
+    s_ideal_low: Exact | None = None
+    s_ideal_high: Exact | None = None
     alpha: float | None = None  # Krippendorff's, over votes; n/a is a category of its own
     alpha_applicable: float | None = None  # n/a left out
     disagreements: list[Disagreement]  # the first 200
     related: list[str] = []  # models under test that are of the judge's family
     passed: bool
     told: str  # one sentence
+
+    def contradiction(self) -> str | None:
+        """Why this cannot be the gate of its judge, whatever it says of itself; None: it can."""
+        if self.identity.content_digest() != self.judge:
+            return f"its identity has the digest {self.identity.content_digest()}, not {self.judge}"
+        if self.emulated is not None:
+            return f"it is of the emulated judge {self.emulated}, which says nothing of a model"
+        return None if not self.passed or self._good() else "it says that it was passed, and its own numbers say that it was not"
+
+    def _good(self) -> bool:
+        every = next((one for one in self.verdicts if one.name == "all"), None)
+        if every is None or self.s_ideal is None or every.false_failures.upper is None or every.misses.value is None:
+            return False
+        few = every.false_failures.upper <= FALSE_FAILURES_MOST and every.misses.value <= MISSES_MOST
+        return few and Fraction(self.s_ideal) >= Fraction(S_LEAST)
 
     def of(self, name: str) -> Stratum:
         """The verdicts of a stratum. KeyError without one."""

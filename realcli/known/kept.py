@@ -29,4 +29,7 @@ def kept_gate(store: ObjectStore, prefix: str, judge: str) -> Gate | None:
         raise GateUnreadable(f"{key} is no gate of this version: {error}") from error
     if gate.judge != judge:
         raise GateUnreadable(f"{key} is the gate of judge {gate.judge}, not of {judge}")
+    why = gate.contradiction()
+    if why is not None:
+        raise GateUnreadable(f"{key} is no gate of this judge: {why}; remove it, and run `realcli judge calibrate` again")
     return gate

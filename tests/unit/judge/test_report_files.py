@@ -17,7 +17,8 @@ import pytest
 
 from realcli.checks.digest import digest8
 from realcli.judging.identity import identity_of
-from realcli.known.gate import Gate
+from realcli.judging.model import JudgeIdentity
+from realcli.known.gate import Gate, Share, Stratum
 from realcli.scoring.aggregate import configuration_scores
 from realcli.scoring.loading import load_score_input
 from realcli.storage.paths import calibration
@@ -154,14 +155,46 @@ def test_scoring_the_runs_again_gives_the_summary(written: dict[str, bytes], sum
         assert one["collab"]["r"]["interval"]["low"] <= float(scores.r_collab) <= one["collab"]["r"]["interval"]["high"]
 
 
+def passed_gate(identity: JudgeIdentity, **changed: Any) -> Gate:
+    every = Stratum(name="all", false_failures=Share(hits=0, of=100, upper=0.03), misses=Share(hits=0, of=9, value=0), unscored=0)
+    base: dict[str, Any] = {
+        "judge": identity.content_digest(), "identity": identity, "known": identity.catalogue, "cases": 3, "verdicts": [every],
+        "answers": [], "disagreements": [], "s_ideal": "1", "passed": True, "told": "S of the ideal runs is 1.",
+    }  # fmt: skip
+    return Gate(**(base | changed))
+
+
+NO_GATES: list[tuple[dict[str, Any], str]] = [
+    ({"verdicts": []}, "its own numbers say that it was not"),
+    ({"s_ideal": "93/100"}, "its own numbers say that it was not"),
+    ({"s_ideal": None}, "its own numbers say that it was not"),
+    ({"emulated": "oracle"}, "of the emulated judge oracle"),
+]
+
+
+@pytest.mark.parametrize(("changed", "told"), NO_GATES)
+def test_a_gate_that_contradicts_itself_calibrates_nobody(
+    judged: SealedSweep, tmp_path: Path, changed: dict[str, Any], told: str
+) -> None:
+    sweep = judged.copy(tmp_path / "store")
+    gate = passed_gate(identity_of(sweep.lock.spec.judge), **changed)
+    sweep.store.put_once(calibration("p", digest8(gate.judge)), gate.canonical())
+    with pytest.raises(Refused, match=told):
+        report(sweep)
+
+
+def test_a_gate_of_another_judge_under_this_ones_digest_is_refused(judged: SealedSweep) -> None:
+    identity = identity_of(judged.lock.spec.judge)
+    other = identity.model_copy(update={"votes": 9})
+    assert passed_gate(identity).contradiction() is None
+    assert "its identity has the digest" in str(passed_gate(other, judge=identity.content_digest()).contradiction())
+
+
 def test_a_passed_gate_is_said_and_names_another_report(judged: SealedSweep, tmp_path: Path) -> None:
     sweep = judged.copy(tmp_path / "store")
     before = report(sweep)
     identity = identity_of(sweep.lock.spec.judge)
-    gate = Gate(
-        judge=identity.content_digest(), identity=identity, known=identity.catalogue, cases=3, verdicts=[], answers=[],
-        disagreements=[], passed=True, told="S of the ideal runs is 1.",
-    )  # fmt: skip
+    gate = passed_gate(identity)
     sweep.store.put_once(calibration("p", digest8(gate.judge)), gate.canonical())
     files = report(sweep)
     found = json.loads(files["summary.json"])
