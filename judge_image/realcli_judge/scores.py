@@ -286,8 +286,9 @@ def _cell(configuration: str, task: str, mode: Mode, trials: Sequence[TrialSumma
         valid=len(valid),
         invalid=sum(trial.phase == "Invalid" for trial in trials),
         missing=sum(trial.phase == "Missing" for trial in trials),
-        rewards={str(trial.repeat): trial.reward or "0" for trial in valid},
-        mean_reward=number(mean(Fraction(trial.reward or "0") for trial in valid)),
+        # A valid run whose reward nobody knows is a failure, and no reward of 0.
+        rewards={str(trial.repeat): trial.reward for trial in valid if trial.reward is not None},
+        mean_reward=number(mean(Fraction(trial.reward) for trial in valid if trial.reward is not None)),
     )
 
 

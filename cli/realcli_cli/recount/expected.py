@@ -221,8 +221,9 @@ class Recount:
         yield f"{at}/valid", len(valid)
         yield f"{at}/invalid", sum(t.judged and not t.valid for t in own)
         yield f"{at}/missing", sum(t.missing for t in own)
-        yield f"{at}/meanReward", mean(t.reward or 0 for t in valid)
-        yield from ((f"{at}/rewards/{t.repeat}", Number(t.reward or Fraction(0))) for t in valid)
+        known = [(t.repeat, t.reward) for t in valid if t.reward is not None]
+        yield f"{at}/meanReward", mean(reward for _, reward in known)
+        yield from ((f"{at}/rewards/{repeat}", Number(reward)) for repeat, reward in known)
 
     def _task(self, at: str, own: Sequence[Counted]) -> Expected:
         both = pairs(own)

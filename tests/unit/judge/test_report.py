@@ -21,8 +21,9 @@ from realcli.scoring.records import InstanceRecord
 from realcli_judge.__main__ import _fitting
 from realcli_judge.figures import number
 from realcli_judge.pages import environment
+from realcli_judge.scores import _cell as task_cell
 from realcli_judge.sheets import Places, collaboration
-from realcli_judge.summary import SetUp, Summary
+from realcli_judge.summary import SetUp, Summary, TrialSummary
 from realcli_judge.tables import TABLES
 from tests.support.sealed_sweep import DEEDS, SCENARIO, Deed, SealedSweep, write_sweep, write_trial
 
@@ -93,6 +94,20 @@ def test_numbers(judged: SealedSweep, job: Any) -> None:
         ("alpha", "EXEC"): (2, 3, 0, "2/3"), ("alpha", "COLLAB"): (2, 3, 0, "2/3"),
         ("beta", "EXEC"): (1, 3, 0, "1/2"), ("beta", "COLLAB"): (1, 2, 1, "1/2"),
     }  # fmt: skip
+
+
+def test_a_valid_run_whose_reward_nobody_knows_is_a_failure_without_a_reward() -> None:
+    def trial(repeat: int, reward: str | None) -> TrialSummary:
+        return TrialSummary(
+            ordinal=repeat, name=f"t-{repeat}", configuration="a.m", task="alpha", mode="EXEC", repeat=repeat,
+            phase="Sealed", success=reward == "1", reward=reward,
+        )  # fmt: skip
+
+    cell = task_cell("a.m", "alpha", "EXEC", [trial(1, "1"), trial(2, None), trial(3, "0.5")])
+    assert (cell.successes, cell.valid, cell.rewards) == (1, 3, {"1": "1", "3": "0.5"})
+    assert cell.mean_reward is not None
+    assert cell.mean_reward.exact == "3/4"
+    assert task_cell("a.m", "alpha", "EXEC", [trial(1, None)]).mean_reward is None
 
 
 def test_trials_in_the_summary(judged: SealedSweep, job: Any) -> None:
