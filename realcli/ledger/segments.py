@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 
 from realcli.ledger.base import BlobRef, Data
 from realcli.ledger.chain import START, Gap, Line, astray, explain, lines_of, unchained
-from realcli.ledger.events import EVENT, EpisodeEnd, Event, LedgerOpen, ModelRequest, RunData, Snapshot, StateStored
+from realcli.ledger.events import EVENT, EpisodeEnd, Event, LedgerOpen, ModelRequest, RecordGap, RunData, Snapshot, StateStored
 from realcli.ledger.findings import Finding, Kind
 from realcli.ledger.seals import WorkSeal
 
@@ -233,6 +234,7 @@ class _Facts:
         self._run: str | None = None
         self._state: str | None = None
         self._turns = 0
+        self._missed: float = 0  # events that a gap of the ledger says it lacks: some may have been turns
 
     def read(self, segment: str, data: bytes, sealed: Sealed, files: Files) -> Iterator[Finding]:
         """One segment. Every blob and snapshot it tells of is covered by the seal."""
@@ -249,6 +251,8 @@ class _Facts:
                     self._state = told.digest
                 case ModelRequest(counted=True):
                     self._turns += 1
+                case RecordGap(record="ledger", count=count):
+                    self._missed += math.inf if count is None else count
             for path, digest, size in _told_of(event, told, files):
                 if size is None or isinstance(told, StateStored):
                     continue  # compared with what the seal names
@@ -267,8 +271,9 @@ class _Facts:
         ):
             if told is not None and told != says:
                 yield Finding(Kind.CHANGED, SEAL, f"its {name} is {says}, the ledger says {told}")
-        if self._turns != seal.turns:
-            yield Finding(Kind.CHANGED, SEAL, f"it counts {seal.turns} turns, the ledger {self._turns}")
+        if not self._turns <= seal.turns <= self._turns + self._missed:
+            lacks = f" and a gap of {self._missed:g} events" if self._missed else ""
+            yield Finding(Kind.CHANGED, SEAL, f"it counts {seal.turns} turns, the ledger {self._turns}{lacks}")
 
 
 def _typed(line: bytes) -> tuple[Event | None, Data | None]:

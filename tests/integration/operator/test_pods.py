@@ -42,12 +42,12 @@ def pod_of(document: dict[str, Any]) -> dict[str, Any]:
 async def test_every_pod_passes_baseline_and_strict_validation(admin: Any, baseline: str) -> None:
     documents = [yaml.safe_load(file.read_text()) for file in sorted(GOLDEN.glob("*.yaml"))]
     workloads = [document for document in documents if document["kind"] in {"Pod", "Job"}]
-    assert len(workloads) == 12
+    assert len(workloads) == 14
     for document in workloads:
         made = await admin.send("POST", f"/api/v1/namespaces/{baseline}/pods{DRY}", pod_of(document))
         assert made["spec"]["containers"], document["metadata"]["name"]
     privileged = pod_of(workloads[0])
-    privileged["spec"]["hostNetwork"] = True
+    privileged["spec"] |= {"hostNetwork": True, "hostUsers": True}
     with pytest.raises(Forbidden, match="baseline"):
         await admin.send("POST", f"/api/v1/namespaces/{baseline}/pods{DRY}", privileged)
 

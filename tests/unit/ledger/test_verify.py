@@ -4,14 +4,14 @@ import asyncio
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from realcli.api.base import sha256_digest
 from realcli.api.trial import Tokens
-from realcli.ledger.events import AgentMessage, EpisodeEnd, LedgerOpen
+from realcli.ledger.events import AgentMessage, Data, EpisodeEnd, LedgerOpen, RecordGap
 from realcli.ledger.reader import StoreReader, attempts_below
 from realcli.ledger.seals import Sealed, SealedObject, TrialIdentity, VerifySeal, WorkSeal
 from realcli.ledger.uploader import Uploader
@@ -22,7 +22,7 @@ from realcli.storage.local import LocalStore
 LOCK = "sha256:" + "1" * 64
 
 
-def seal_attempt(store: Path, spool: Path, ordinal: int, text: str = "") -> Path:
+def seal_attempt(store: Path, spool: Path, ordinal: int, text: str = "", turns: int = 0, told: Sequence[Data] = ()) -> Path:
     root = f"trials/{ordinal:05d}/attempt-1"
     identity = TrialIdentity(
         sweep_uid="u",
@@ -45,6 +45,8 @@ def seal_attempt(store: Path, spool: Path, ordinal: int, text: str = "") -> Path
         for number in range(12):
             writer.emit("agent", AgentMessage(text=f"message {number} of {ordinal} {text}"))
         writer.emit("agent", AgentMessage(text="long " * 20_000))
+        for data in told:
+            writer.emit("session", data)
         writer.emit("session", EpisodeEnd(reason="Completed"))
         summary = writer.close()
         await uploader.drain(0)
@@ -57,7 +59,7 @@ def seal_attempt(store: Path, spool: Path, ordinal: int, text: str = "") -> Path
             state=None,
             run=sha256_digest(b"{}"),
             ledger=summary,
-            turns=0,
+            turns=turns,
             tokens=Tokens(),
             working_seconds="1.0",
             started_at="x",
@@ -104,6 +106,26 @@ def test_an_untouched_attempt_verifies(attempt: Path) -> None:
     assert report.findings == []
     assert report.events == 15
     assert attempts_below(LocalStore(attempt.parents[2]), "") == ["trials/00003/attempt-1"]
+
+
+def gap(count: int | None, record: str = "ledger") -> RecordGap:
+    return RecordGap(record=record, count=count, reason="no space left")
+
+
+@pytest.mark.parametrize(
+    ("told", "turns", "finding"),
+    [
+        ((gap(2),), 2, None),
+        ((gap(1), gap(1)), 2, None),
+        ((gap(None),), 500, None),
+        ((gap(2),), 3, "it counts 3 turns, the ledger 0 and a gap of 2 events"),
+        ((gap(9, "file"),), 1, "it counts 1 turns, the ledger 0"),
+        ((), 1, "it counts 1 turns, the ledger 0"),
+    ],
+)
+def test_turns_that_the_disk_refused_to_record(tmp_path: Path, told: tuple[Data, ...], turns: int, finding: str | None) -> None:
+    attempt = seal_attempt(tmp_path / "store", tmp_path / "spool", 3, turns=turns, told=told)
+    assert [found.what for found in check(attempt).findings] == ([] if finding is None else [finding])
 
 
 def segments(attempt: Path) -> list[Path]:
