@@ -124,17 +124,30 @@ def planned(runs: Runs, name: str) -> None:
 
 
 def test_secret_missing(cluster: Any, tell: Any) -> None:
-    """The key's Secret is not there when the trial's pod is made, which is told, and comes later: no attempt is used up."""
+    """The key's Secret is not there when the plan's pod is made, which is told, and comes later: no attempt is used up."""
     runs, name = cluster.runs, "secret-missing"
     begin(runs, name, secret=ABSENT_KEY)
 
     def told() -> bool:
-        statuses = [trial.get("status", {}) for trial in runs.kube.list("trials", f"realcli.dev/sweep={name}")]
-        return any(s.get("reason") == "ConfigurationError" and ABSENT_KEY in s.get("message", "") for s in statuses)
+        conditions = runs.kube.get("sweep", name).get("status", {}).get("conditions", ())
+        return any(c["reason"] == "ConfigurationError" and ABSENT_KEY in c["message"] for c in conditions)
 
-    runs.kube.until("the trial to say what it waits for", LIMIT, told)
+    runs.kube.until("the sweep to say what it waits for", LIMIT, told)
     time.sleep(OUTAGE)  # the fault itself
     own_secret(runs, name=ABSENT_KEY)
+    audited(runs, name)
+    tell(seconds_missing=OUTAGE)
+
+
+def test_secret_removed(cluster: Any, tell: Any) -> None:
+    """The key's Secret is deleted once the sweep is planned, and is back after a while."""
+    runs, name = cluster.runs, "secret-removed"
+    own_secret(runs)
+    begin(runs, name, secret=OWN_KEY)
+    planned(runs, name)
+    runs.kube.run("delete", "secret", OWN_KEY)
+    time.sleep(OUTAGE)  # the fault itself
+    own_secret(runs)
     audited(runs, name)
     tell(seconds_missing=OUTAGE)
 
