@@ -132,7 +132,7 @@ def table(sections: list[tuple[Part, list[dict[str, Any]]]], asked: argparse.Nam
         f"{machine()}, {datetime.now(UTC):%Y-%m-%d}, seed {asked.seed}, {asked.minutes:g} minutes of what happens at random.",
         "After each fault the end state is audited from outside: every pod name created once by the API server's audit log,",
         "every seal in storage anchored in a status, every outcome one of the table. On kind: each anchor against the ledger in",
-        "storage, attempts in storage against the status, reason and reward, no pod left; the API server's audit log is not read.",
+        "storage, attempts in storage against the status, reason and reward, no pod left; the audit log is not read.",
         "",
     ]
     for part, rows in sections:
