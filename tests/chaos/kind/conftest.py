@@ -97,7 +97,7 @@ class OutsideOperator:
 def instead(cluster: Any, tmp_path: Path) -> Iterator[OutsideOperator]:
     """The cluster's own operator is stopped meanwhile."""
     SYSTEM.run("scale", "deployment/realcli", "--replicas=0")
-    SYSTEM.run("wait", "pod", "-l", "app.kubernetes.io/name=realcli", "--for=delete", "--timeout=120s", check=False)
+    SYSTEM.run("wait", "pod", "-l", "app.kubernetes.io/name=realcli-operator", "--for=delete", "--timeout=120s", check=False)
     yield OutsideOperator(cluster.runs.kube.namespace, tmp_path / "operator.log")
     SYSTEM.run("scale", "deployment/realcli", "--replicas=1")
     SYSTEM.run("rollout", "status", "deployment/realcli", "--timeout=180s")
