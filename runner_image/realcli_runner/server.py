@@ -28,6 +28,8 @@ from realcli_runner.walking import Territory
 
 HIGH_WATER = 1 << 20
 LOW_WATER = 256 << 10
+TREES = 3
+"""Times that the process tree is read before a living process is taken for a stranger."""
 _TARGETS = ("process", "group", "session")
 
 
@@ -255,9 +257,15 @@ class Server:
         proc = procfs.read(pid)
         if proc is None or (start is not None and proc.start != start):
             return 0
-        if os.getpid() != 1 and pid not in procfs.tree(os.getpid()):
+        if os.getpid() != 1 and not self._descends(proc):
+            if (now := procfs.read(pid)) is None or now.start != proc.start:
+                return 0
             raise Failure(ErrorCode.NO_SUCH_PROCESS, f"{pid} is not a descendant of the runner")
         return signal_pid(proc, _signum(fields), _target(fields))
+
+    def _descends(self, proc: procfs.Proc) -> bool:
+        """A tree is not read at one moment: who ends then, or gets another parent, may be missing from it once."""
+        return any(proc.pid in procfs.tree(os.getpid()) for _ in range(TREES))
 
 
 def _signum(fields: Fields) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -31,5 +32,6 @@ def test_a_reworded_run_is_asked_about_on_every_wire(api: str) -> None:
         model = JudgeModel.model_validate({"model": "judge-1", "endpoints": {api: endpoint}})
         settings = Settings.of(Judge(model=model))
         assert settings is not None
-        checks = audit_with(view, "sha256:" + "5" * 64, settings.model, open_backend(model, {"REALCLI_KEY_JUDGE": KEY}))
+        with closing(open_backend(model, {"REALCLI_KEY_JUDGE": KEY})) as backend:
+            checks = audit_with(view, "sha256:" + "5" * 64, settings.model, backend)
     assert [(one.verdict, one.by) for one in checks] == [("1", "judge")] * 7, [one.reason for one in checks]
