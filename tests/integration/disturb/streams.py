@@ -1,7 +1,10 @@
 """The event stream of an attempt without what may differ between two runs of the same thing: times, retries, ids, random values.
 
+A turn that was asked for again counts once: the first request, the last answer, and nothing of what the cut answers said.
+
 What an agent program does in parallel (its own commands, beside the ones it was asked for) has no order of its own: commands are
-compared as a bag.
+compared as a bag. Codex looks at the shell's set-up beside its work: a command that comes before it has finished runs in a login
+shell, a later one in a shell that is given the set-up. Which of them, the machine's pace decides.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from realcli.ledger.events import Event
@@ -20,6 +23,7 @@ from tests.integration.session.moments import COMMANDS
 from tests.integration.session.states import read_archive
 
 RETRIES = ("storage",)  # that storage was away
+SAID = ("agent_message", "tool_call")  # by an answer
 _TIMES = {"firstByteMs", "totalMs", "waitedMs", "attempts", "seconds", "mono", "t", "measured"}
 _IDS = {
     "id",
@@ -51,6 +55,37 @@ _VARYING = [
 ]
 
 
+def asked_once(events: Sequence[Event]) -> Iterator[Event]:
+    """Without what a repeated turn has twice."""
+    requests: dict[int | None, list[str]] = {}
+    for event in events:
+        if event.kind == "model_request":
+            requests.setdefault(event.turn, []).append(str(event.data.get("requestId")))
+    again = {one for asked in requests.values() for one in asked[1:]}
+    cut = {one for asked in requests.values() for one in asked[:-1]}
+    cut_now: set[int | None] = set()  # turns of which an answer that will be cut is being given
+    for event in events:
+        request = str(event.data.get("requestId"))
+        if event.kind == "model_request":
+            (cut_now.add if request in cut else cut_now.discard)(event.turn)
+            if request not in again:
+                yield event
+        elif event.kind == "model_reply" and request in cut:
+            cut_now.discard(event.turn)
+        elif event.kind not in SAID or event.turn not in cut_now:
+            yield event
+
+
+def in_a_plain_shell(command: Event) -> Event | None:
+    """The command as it runs in a shell that is given its set-up; None for what only finds that out."""
+    argv = command.data.get("argv")
+    if not isinstance(argv, list) or argv == ["id", "-u"] or str(argv[-1]).startswith("__CODEX_SNAPSHOT_OVERRIDE"):
+        return None
+    if argv[:2] == ["/bin/bash", "-lc"]:
+        return command.model_copy(update={"data": {**command.data, "argv": ["/bin/bash", "-c", *argv[2:]]}})
+    return command
+
+
 class Stream:
     """One attempt's, ready to be compared."""
 
@@ -59,11 +94,10 @@ class Stream:
         run = RunJson.model_validate_json(reader.read("run.json") or b"")
         self._values = [(run.instance_id, "<instance>"), (run.nonce, "<nonce>"), (str(run.seed), "<seed>")]
         kept = [event for event in events if event.kind not in RETRIES]
-        last = {event.turn: event.seq for event in kept if event.kind == "model_request"}
-        again = {event.data.get("requestId") for event in kept if event.kind == "model_request" and last[event.turn] != event.seq}
-        kept = [event for event in kept if event.data.get("requestId") not in again or not event.kind.startswith("model_")]
+        kept = list(asked_once(kept))
         self.lines = [self._line(event) for event in kept if event.kind not in COMMANDS]
-        self.commands = sorted(self._line(event) for event in kept if event.kind == "command")
+        commands = (in_a_plain_shell(event) for event in kept if event.kind == "command")
+        self.commands = sorted(self._line(event) for event in commands if event is not None)
 
     def _line(self, event: Event) -> str:
         data = self._value(event.data)

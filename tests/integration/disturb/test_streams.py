@@ -1,0 +1,46 @@
+"""What of two streams is held to be the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from realcli.ledger.events import Event
+from tests.integration.disturb.streams import asked_once, in_a_plain_shell
+
+
+def event(kind: str, turn: int, **data: Any) -> Event:
+    return Event.model_construct(kind=kind, turn=turn, data=data)
+
+
+def told(*events: Event) -> list[tuple[str, int | None, str]]:
+    return [(one.kind, one.turn, str(one.data.get("requestId", one.data.get("text", "")))) for one in asked_once(events)]
+
+
+def test_a_turn_asked_again_counts_once() -> None:
+    found = told(
+        event("model_request", 1, requestId="r1"), event("agent_message", 1, text="half"),
+        event("tool_result", 1, text="of a call before"), event("model_reply", 1, requestId="r1"),
+        event("model_request", 1, requestId="r2"), event("agent_message", 1, text="whole"),
+        event("model_reply", 1, requestId="r2"), event("model_request", 2, requestId="r3"),
+        event("agent_message", 2, text="more"), event("model_reply", 2, requestId="r3"),
+    )  # fmt: skip
+    assert found == [
+        ("model_request", 1, "r1"), ("tool_result", 1, "of a call before"), ("agent_message", 1, "whole"), ("model_reply", 1, "r2"),
+        ("model_request", 2, "r3"), ("agent_message", 2, "more"), ("model_reply", 2, "r3"),
+    ]  # fmt: skip
+
+
+def test_a_message_said_twice_by_one_answer_stays() -> None:
+    twice = (event("model_request", 1, requestId="r1"), event("agent_message", 1, text="a"), event("agent_message", 1, text="a"))
+    assert len(told(*twice, event("model_reply", 1, requestId="r1"))) == 4
+
+
+def test_a_login_shell_is_the_shell_that_was_given_its_set_up() -> None:
+    login = in_a_plain_shell(event("command", 1, argv=["/bin/bash", "-lc", "cat a"], cwd="/app"))
+    plain = in_a_plain_shell(event("command", 1, argv=["/bin/bash", "-c", "cat a"], cwd="/app"))
+    assert login is not None
+    assert plain is not None
+    assert login.data == plain.data
+    assert in_a_plain_shell(event("command", 1, argv=["/bin/bash", "-c", "__CODEX_SNAPSHOT_OVERRIDE_SET_0=x"])) is None
+    assert in_a_plain_shell(event("command", 1, argv=["id", "-u"])) is None
+    assert in_a_plain_shell(event("command", 1, argv=["rm", "-r", "a"])) is not None
