@@ -25,8 +25,8 @@ def test_a_turn_asked_again_counts_once() -> None:
         event("agent_message", 2, text="more"), event("model_reply", 2, requestId="r3"),
     )  # fmt: skip
     assert found == [
-        ("model_request", 1, "r1"), ("tool_result", 1, "of a call before"), ("agent_message", 1, "whole"), ("model_reply", 1, "r2"),
-        ("model_request", 2, "r3"), ("agent_message", 2, "more"), ("model_reply", 2, "r3"),
+        ("model_request", 1, "r1"), ("tool_result", 1, "of a call before"), ("agent_message", 1, "whole"),
+        ("model_reply", 1, "r2"), ("model_request", 2, "r3"), ("agent_message", 2, "more"), ("model_reply", 2, "r3"),
     ]  # fmt: skip
 
 
