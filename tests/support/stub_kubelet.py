@@ -282,9 +282,9 @@ class StubKubelet:
                 await self._write(path, pod, "Pending", lambda name: {"waiting": {"reason": reason, "message": message}})
             return
         if phase != "Running":
-            self.history.append(metadata["name"])
-            self.ran.append((namespace, metadata["name"], metadata["uid"]))
             await self._write(path, pod, "Running", lambda name: {"running": {"startedAt": _now()}})
+            self.history.append(metadata["name"])  # after the write: who has seen it here finds its containers there
+            self.ran.append((namespace, metadata["name"], metadata["uid"]))
         if act is None:
             return
         if seen.role == "plan":
