@@ -117,12 +117,9 @@ class ControlStep(Step, ABC):
 
     def _next_control(self, status: TrialStatus) -> TrialPlan:
         removals = self._removals(self.facts.pods, doomed=True)
-        alive = [pod for pod in self.facts.pods if not pod.finished]
-        if alive:
-            return TrialPlan(delete=removals, requeue_after=min(self._until_lost(pod) for pod in alive))
-        wait = self._until(status.retry_after)
-        if wait > 0:
-            return TrialPlan(delete=removals, requeue_after=wait)
+        waiting = self._alive(removals) or self._waiting(status, removals)
+        if waiting is not None:
+            return waiting
         if self.facts.sweep.suspend:  # the sweep wakes it
             return TrialPlan(delete=removals)
         number = status.control_attempt + 1

@@ -12,7 +12,7 @@ from realcli_operator.reconcile.endfacts import failed_while_running
 from realcli_operator.reconcile.facts import TrialFacts
 from realcli_operator.reconcile.names import PodNumbers, pod_numbers
 from realcli_operator.reconcile.outcome import ended_well
-from realcli_operator.reconcile.plans import Removal
+from realcli_operator.reconcile.plans import Removal, TrialPlan
 from realcli_operator.reconcile.policy import Policy
 
 
@@ -43,6 +43,16 @@ class Step:
             elif doomed:
                 result.append(Removal(pod.name, pod.uid))
         return tuple(result)
+
+    def _alive(self, removals: tuple[Removal, ...]) -> TrialPlan | None:
+        """No pod is made while an earlier one is neither terminal nor gone: wait for it."""
+        alive = [pod for pod in self.facts.pods if not pod.finished]
+        return TrialPlan(delete=removals, requeue_after=min(self._until_lost(pod) for pod in alive)) if alive else None
+
+    def _waiting(self, status: TrialStatus, removals: tuple[Removal, ...]) -> TrialPlan | None:
+        """No pod is made before `retryAfter`."""
+        wait = self._until(status.retry_after)
+        return TrialPlan(delete=removals, requeue_after=wait) if wait > 0 else None
 
     def _is_over(self, pod: PodView) -> bool:
         """Whether it is terminal, and what its session left can be read: a kubelet that evicts says Failed while the containers

@@ -12,11 +12,10 @@ from datetime import datetime
 
 from realcli.api.base import seconds
 from realcli.api.outcomes import Effect, Phase, effect_of
-from realcli.api.termination import Result, Termination, parse_termination
+from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.kube.views import ContainerState, PodView
 from realcli_operator.reconcile.conditions import find, rfc3339, with_condition
-from realcli_operator.reconcile.control import ControlStep, awaits, candidate, failed_on, worked
 from realcli_operator.reconcile.endfacts import (
     SESSION,
     all_started,
@@ -24,17 +23,15 @@ from realcli_operator.reconcile.endfacts import (
     facts_of,
     facts_of_absent,
     scheduled_at,
-    session_message,
     taken_of,
     trouble_of,
     unscheduled_because,
-    without_seal,
     work_message,
 )
 from realcli_operator.reconcile.endmodel import Overdue, Taken, Work
-from realcli_operator.reconcile.ends import UNEXPLAINED, End, end_of, is_fault
+from realcli_operator.reconcile.ends import End, end_of
 from realcli_operator.reconcile.facts import TrialFacts
-from realcli_operator.reconcile.names import verify_pod, work_pod
+from realcli_operator.reconcile.names import work_pod
 from realcli_operator.reconcile.outcome import (
     MAX_MESSAGE,
     began,
@@ -42,7 +39,6 @@ from realcli_operator.reconcile.outcome import (
     ended,
     placed,
     troubled,
-    verdict_of,
     work_ended,
 )
 from realcli_operator.reconcile.plans import Note, PodIntent, Removal, TrialPlan, earliest
@@ -50,8 +46,9 @@ from realcli_operator.reconcile.policy import Policy, backoff
 from realcli_operator.reconcile.queued import admitted, queued, ungated_since
 from realcli_operator.reconcile.recent import HELD_BACK, NOT_THE_NODE
 from realcli_operator.reconcile.renewal import is_renewable, renewed
-from realcli_operator.reconcile.sourced import lost, settled, sourced
+from realcli_operator.reconcile.sourced import settled, sourced
 from realcli_operator.reconcile.storage import storage_back, storage_seen
+from realcli_operator.reconcile.verifying import VerifyStep, gap
 
 
 def decide_trial(facts: TrialFacts, now: datetime, policy: Policy | None = None) -> TrialPlan:
@@ -59,7 +56,7 @@ def decide_trial(facts: TrialFacts, now: datetime, policy: Policy | None = None)
     return _Step(facts, now, policy or Policy()).decide()
 
 
-class _Step(ControlStep):
+class _Step(VerifyStep):
     """The rules."""
 
     def decide(self) -> TrialPlan:
@@ -116,15 +113,15 @@ class _Step(ControlStep):
             text = f"task {self.facts.spec.task} is withdrawn from the sweep: its own tests fail with the reference solution"
             over = ended(status, Phase.INVALID, "VerifierFault", text, self.now, self.generation)
             return TrialPlan(delete=removals, status=over)
-        alive = [pod for pod in self.facts.pods if not pod.finished]
-        if alive:
-            return TrialPlan(delete=removals, requeue_after=min(self._until_lost(pod) for pod in alive))
+        alive = self._alive(removals)
+        if alive is not None:
+            return alive
         as_there = settled(self.facts, self.now)
         if as_there is not None:
             return TrialPlan(delete=removals, status=as_there)
-        wait = self._until(status.retry_after)
-        if wait > 0:
-            return TrialPlan(delete=removals, requeue_after=wait)
+        waiting = self._waiting(status, removals)
+        if waiting is not None:
+            return waiting
         if self.facts.sweep.suspend:
             held = status.model_copy(update={"reason": "Suspended", "observed_generation": self.generation})
             return TrialPlan(delete=removals, status=held if status.reason != "Suspended" else None)
@@ -172,124 +169,7 @@ class _Step(ControlStep):
             plan = self._verify(work_ended(status, end.reason, end.message), seal)
         else:
             plan = self._attempt_over(status, end.reason, end.message)
-        return replace(plan, events=(*plan.events, *_gap(end)))
-
-    # -- verifying
-
-    def _verify(self, status: TrialStatus, seal: str | None) -> TrialPlan:
-        """Start the next verify pod. The agent is gone: its pod is terminal or absent."""
-        number = status.verify_attempt + 1
-        status = self._verifying_began(status, number)
-        if seal is not None:
-            status = status.model_copy(update={"work_seal_digest": seal})
-        there = self.facts.pod(verify_pod(self.name, status.attempt, number))  # created just before a crash
-        intent = PodIntent(status.attempt, number, status.work_seal_digest, avoid=tuple(status.verify_nodes))
-        # It may have ended meanwhile; what it says is read in the next step, so it is not among the pods that go.
-        removals = self._removals(pod for pod in self.facts.pods if pod is not there)
-        return TrialPlan(intent if there is None else None, removals, status)
-
-    def _verifying_began(self, status: TrialStatus, number: int) -> TrialStatus:
-        conditions = with_condition(status.conditions, "Running", "True", "Verifying", "", self.now, self.generation)
-        task = next(task for task in self.facts.plan.tasks if task.name == self.facts.spec.task)
-        return status.model_copy(
-            update={
-                "phase": Phase.VERIFYING,
-                "verify_attempt": number,
-                "retry_after": None,
-                "pod": verify_pod(self.name, status.attempt, number),
-                "verifier_trust": task.trust,
-                "conditions": conditions,
-            }
-        )
-
-    def _verifying(self, status: TrialStatus) -> TrialPlan:
-        if status.awaiting is not None:
-            return self._controlling(status)
-        name = verify_pod(self.name, status.attempt, status.verify_attempt)
-        pod = self.facts.pod(name)
-        if status.retry_after is not None:  # this verify pod has failed; the next one waits
-            return self._between_verifies(status)
-        if pod is None:
-            if name not in self.facts.absent:
-                return TrialPlan(requeue_after=1.0)
-            return self._verify_failed(status, None, "PodLost", f"verify pod {name} is gone and left no message")
-        message = parse_termination(session_message(pod))
-        if message is None or message.phase != "Verify":
-            if not self._is_over(pod):
-                return self._unfinished(status, pod)
-            return self._verify_over(status, pod, end_of(facts_of(pod, Work.VERIFY)))
-        # It has spoken: what still runs in the pod does not matter.
-        if message.result is Result.VERDICT:
-            return self._verdict(status, pod, message)
-        if message.result in (Result.NO_WORK_SEAL, Result.WORK_INVALID):
-            return self._no_work_seal(status, message)
-        # If the pod was taken back, verifier and session end at once, and the session sees only the first: the table knows.
-        return self._verify_over(worked(status, message), pod, end_of(facts_of(pod, Work.VERIFY)))
-
-    def _verdict(self, status: TrialStatus, pod: PodView, message: Termination) -> TrialPlan:
-        judged = verdict_of(status, message)
-        if isinstance(judged, str):
-            return self._verify_failed(status, pod.node, "VerifierFault", f"{judged}; {describe(pod)}")
-        reason = judged.reason or ""
-        if self.facts.plan.source is not None:  # there was no work pod to say it
-            judged = placed(judged, pod)
-        over = ended(judged, Phase.SEALED, reason, message.message or "", self.now, self.generation)
-        return TrialPlan(delete=self._removals(self.facts.pods, doomed=True), status=over)
-
-    def _no_work_seal(self, status: TrialStatus, message: Termination) -> TrialPlan:
-        """There is nothing (valid) to verify: the attempt ends as its pod did, or as its invalid seal says."""
-        if self.facts.plan.source is not None:
-            over = lost(self.facts, status, message.message or "", self.now)
-            note = Note("Warning", over.reason or "", over.message or "")
-            return TrialPlan(delete=self._removals(self.facts.pods, doomed=True), status=over, events=(note,))
-        sealed_as = (message.work_end or message.reason) if message.result is Result.WORK_INVALID else None
-        anchor, said, text = status.work_seal_digest, message.message or "", status.message or message.message or ""
-        # A session that was told to end (SessionLost) cannot say why; the pod's end, if it was seen, does.
-        found = without_seal(status.work_end, sealed_as=sealed_as, anchor=anchor, said=said, text=text)
-        return self._work_over(status, end_of(found), None)
-
-    def _verify_over(self, status: TrialStatus, pod: PodView, end: End) -> TrialPlan:
-        """What follows from the end of a verify or control pod that said nothing of use."""
-        if status.awaiting is not None:
-            plan = self._control_over(status, pod.node, end)
-        else:
-            plan = self._verify_failed(status, pod.node, end.reason, end.message)
-        return replace(plan, events=(*plan.events, *_gap(end)))
-
-    def _verify_failed(self, status: TrialStatus, node: str | None, reason: str, message: str) -> TrialPlan:
-        """No verdict from this pod. What neither task nor verifier can help (storage or the node away, the pod taken
-        back) is no fault of the verifier and is waited for: the work is sealed and must not be lost to it."""
-        fault = is_fault(reason)
-        status = failed_on(status, node).model_copy(
-            update={"verify_faults": status.verify_faults + fault, "message": message[:MAX_MESSAGE]}
-        )
-        if fault:
-            status = status.model_copy(update={"reason": candidate(reason, status.reason)})
-        removals = self._removals(self.facts.pods, doomed=True)
-        if status.verify_faults >= self.policy.verify_faults and self.facts.plan.platform.control:
-            status = awaits(status, message)
-            note = Note("Warning", "AwaitsControl", f"{status.message}"[:1000])
-            return TrialPlan(delete=removals, status=status, requeue_after=self.policy.control_again, events=(note,))
-        if status.verify_faults >= self.policy.verify_faults or status.verify_attempt >= self.policy.verify_pods:
-            why = "VerifierFault" if fault else reason if effect_of(reason) is not Effect.HELD else "PodLost"
-            text = f"{status.verify_attempt} verify pods ended without a verdict, the last: {message}"
-            over = ended(status, Phase.INVALID, why, text, self.now, self.generation)
-            return TrialPlan(delete=removals, status=over, events=(Note("Warning", why, text),))
-        wait = backoff(seconds(self.facts.sweep.retry.backoff), status.verify_attempt, self.policy.max_backoff)
-        status = status.model_copy(update={"retry_after": self._at(wait)})
-        note = Note("Warning", "VerifyFailed", message)
-        return TrialPlan(delete=removals, status=status, requeue_after=wait, events=(note,) if fault else ())
-
-    def _between_verifies(self, status: TrialStatus) -> TrialPlan:
-        removals = self._removals(self.facts.pods, doomed=True)
-        alive = [pod for pod in self.facts.pods if not pod.finished]
-        if alive:
-            return TrialPlan(delete=removals, requeue_after=min(self._until_lost(pod) for pod in alive))
-        wait = self._until(status.retry_after)
-        if wait > 0:
-            return TrialPlan(delete=removals, requeue_after=wait)
-        plan = self._verify(status, None)
-        return TrialPlan(plan.create, removals, plan.status)
+        return replace(plan, events=(*plan.events, *gap(end)))
 
     # -- a pod that has not finished
 
@@ -415,8 +295,3 @@ class _Step(ControlStep):
         )
         note = Note("Warning", reason, f"attempt {status.attempt}: {message}")
         return TrialPlan(delete=removals, status=waiting, requeue_after=wait, events=(note,))
-
-
-def _gap(end: End) -> tuple[Note, ...]:
-    """What a person must see of an end that no row of the table explains."""
-    return (Note("Warning", UNEXPLAINED, end.message),) if end.gap else ()
