@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from realcli.api.handed import whole
 from realcli.api.outcomes import Phase
 from realcli.api.sweep import ScoreRow
 from realcli.api.termination import MAX_REPORT_BYTES, MAX_TRIAL_BYTES, Result, Termination
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
 
 def _judge(inputs: Inputs, environ: Mapping[str, str]) -> Termination:
     try:
-        asked = GroupInput.model_validate_json(environ.get(GROUP_ENV, ""))
+        asked = GroupInput.model_validate_json(whole(environ, GROUP_ENV))
     except ValidationError as error:
         raise Refused(
             "ConfigurationError", f"{GROUP_ENV} is no group input; the operator and this image must match: {error}"
@@ -82,7 +83,7 @@ def _report(inputs: Inputs, environ: Mapping[str, str]) -> Termination:
 
 def _withdrawn(environ: Mapping[str, str]) -> list[WithdrawnTask]:
     try:
-        return TypeAdapter(list[WithdrawnTask]).validate_json(environ.get(WITHDRAWN_ENV) or "[]")
+        return TypeAdapter(list[WithdrawnTask]).validate_json(whole(environ, WITHDRAWN_ENV) or "[]")
     except ValidationError as error:
         raise Refused(
             "ConfigurationError", f"{WITHDRAWN_ENV} is no list of tasks; the operator and this image must match: {error}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from realcli.api.agents import PROGRAMS
+from realcli.api.handed import parts
 from realcli.api.models import Api
 from realcli.api.plan import Lock, Plan, plan_in_log
 from realcli.api.sweep import Mode
@@ -159,7 +160,7 @@ def plan_sweep(
         "REALCLI_NODE": "local",
         **(environment or {}),
     }
-    return _planned(storage, variables, keys | {"REALCLI_SWEEP": json.dumps(request)})
+    return _planned(storage, variables, keys | parts("REALCLI_SWEEP", json.dumps(request)))
 
 
 def _planned(storage: StorageConfig, variables: dict[str, str], own: dict[str, str]) -> LocalSweep:

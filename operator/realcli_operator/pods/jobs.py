@@ -20,6 +20,7 @@ from realcli_operator.pods.parts import (
     key_env,
     mount,
     place_env,
+    plain_env,
     pod_spec,
     prepare_container,
     storage_env,
@@ -60,7 +61,7 @@ def _plan_job(context: SweepContext, intent: JobIntent) -> Manifest:
     body = {"sweep": identity.dump(), "spec": context.spec.dump(), "platform": context.platform.dump()}
     if intent.source is not None:
         body["source"] = intent.source.dump()
-    env = [{"name": "REALCLI_SWEEP", "value": canonical_json(body).decode()}]
+    env = plain_env("REALCLI_SWEEP", canonical_json(body).decode())
     env += key_env(context.spec, user_endpoint(context.spec))
     container = _container(context, intent, "realcli_session", ["plan"], env)
     files = setup_file_volumes(context.spec)
@@ -72,7 +73,7 @@ def _judge_job(context: SweepContext, intent: JobIntent) -> Manifest:
     if intent.input is None:
         raise BuildError(f"judge Job of group {intent.group} without its members")
     plan = _plan(context)
-    env = [{"name": "REALCLI_GROUP", "value": intent.input.canonical().decode()}, *judge_key_env(context.spec)]
+    env = [*plain_env("REALCLI_GROUP", intent.input.canonical().decode()), *judge_key_env(context.spec)]
     arguments = ["judge", "--root", plan.root, "--lock-digest", plan.lock_digest]
     container = _container(context, intent, "realcli_judge", arguments, env)
     labels = cell_labels(intent.input.configuration, intent.input.task)
@@ -83,7 +84,7 @@ def _withdrawn(intent: JobIntent) -> list[Manifest]:
     """What the report leaves out, for all configurations."""
     if not intent.withdrawn:
         return []
-    return [{"name": "REALCLI_WITHDRAWN", "value": canonical_json([one.dump() for one in intent.withdrawn]).decode()}]
+    return plain_env("REALCLI_WITHDRAWN", canonical_json([one.dump() for one in intent.withdrawn]).decode())
 
 
 def _plan(context: SweepContext) -> FrozenPlan:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from realcli.api.base import canonical_json
+from realcli.api.handed import parts
 from realcli.api.models import Endpoint
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform
@@ -119,6 +120,11 @@ def pod_spec(context: SweepContext, *, untrusted: bool) -> Manifest:
     return spec
 
 
+def plain_env(name: str, text: str) -> list[Manifest]:
+    """A text as it is: in a value the kubelet reads `$(NAME)` as a reference and `$$` as one `$`."""
+    return [{"name": part, "value": value.replace("$", "$$")} for part, value in parts(name, text).items()]
+
+
 def storage_env(storage: Storage) -> list[Manifest]:
     """Where storage is, and the credentials by reference: the operator reads no Secret."""
     config = {"bucket": storage.bucket, "region": storage.region}
@@ -126,7 +132,7 @@ def storage_env(storage: Storage) -> list[Manifest]:
         config["endpoint"] = storage.endpoint
     secret = storage.credentials.secret_ref.name
     return [
-        {"name": "REALCLI_STORAGE", "value": json.dumps(config, sort_keys=True)},
+        *plain_env("REALCLI_STORAGE", json.dumps(config, sort_keys=True)),
         _from_secret("AWS_ACCESS_KEY_ID", secret, "AWS_ACCESS_KEY_ID"),
         _from_secret("AWS_SECRET_ACCESS_KEY", secret, "AWS_SECRET_ACCESS_KEY"),
         _from_secret("AWS_SESSION_TOKEN", secret, "AWS_SESSION_TOKEN", optional=True),

@@ -13,6 +13,7 @@ from typing import TextIO
 from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
+from realcli.api.handed import whole
 from realcli.api.models import Api, Endpoint
 from realcli.api.plan import PLAN_BEGIN, PLAN_END, Deviation, Lock, SetupLock, encode_plan, plan_of
 from realcli.api.source import From
@@ -161,7 +162,7 @@ def _again(
 
 def _request(environ: Mapping[str, str]) -> PlanRequest:
     try:
-        return PlanRequest.model_validate_json(environ.get(SWEEP_ENV, ""))
+        return PlanRequest.model_validate_json(whole(environ, SWEEP_ENV))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or SWEEP_ENV

@@ -25,7 +25,7 @@ def test_a_list_of_withdrawn_tasks_that_is_none_is_refused(judged: SealedSweep, 
 
 def test_a_report_without_a_task_says_so_in_its_message(judged: SealedSweep, job: Any) -> None:
     given = '[{"task":"beta","reason":"VerifierFault","configurations":["claude-code.sonnet"]}]'
-    status, message = job("report", judged, REALCLI_WITHDRAWN=given)
+    status, message = job("report", judged, REALCLI_WITHDRAWN=given[:20], REALCLI_WITHDRAWN_2=given[20:])
     assert (status, message.reason) == (0, "Incomplete")
     assert str(message.message).endswith("1 of 2 groups judged; 1 task withdrawn, with 6 trials")
     again = job("report", judged)[1]

@@ -94,6 +94,14 @@ def test_a_key_that_could_not_be_sent_or_redacted(tmp_path: Path, build: Any, ke
     assert result is Result.PLANNED or "key k of Secret a" in str(message.message)
 
 
+def test_a_request_may_be_longer_than_a_variable(tmp_path: Path, build: Any) -> None:
+    published(tmp_path, build)
+    text = build.request().canonical().decode()
+    message, out = plan(tmp_path, build.request(), REALCLI_SWEEP=text[:99], REALCLI_SWEEP_2=text[99:])
+    assert message.result is Result.PLANNED, message
+    assert plan(tmp_path, build.request()) == (message, out)
+
+
 def test_benchmark_not_found(tmp_path: Path, build: Any) -> None:
     message, out = plan(tmp_path, build.request())
     assert (message.result, message.reason, out) == (Result.REFUSED, "BenchmarkNotFound", "")
