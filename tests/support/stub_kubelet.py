@@ -88,6 +88,19 @@ class Act:
     unscheduled: bool = False
 
 
+@dataclass(frozen=True)
+class Ended:
+    """How a pod ended by itself. ``owner``: its trial, or its Job; ``message``: what it said, None: nothing that can be read."""
+
+    namespace: str
+    sweep: str
+    role: str
+    owner: str
+    attempt: str
+    pod: str
+    message: Termination | None
+
+
 Script = Callable[[Seen], Act | None]
 
 
@@ -106,6 +119,8 @@ def happy(seen: Seen) -> Act:
         case "verify":
             values = {"reason": "Completed", "workEnd": "Completed", "reward": "1", "checks": {"passed": 8, "total": 8}}
             return Act(say("Verify", Result.VERDICT, seal=seen.own_seal, workSeal=seen.sealed, **values))
+        case "control":
+            return Act(say("Control", Result.CONTROL_PASSED, reward="1", seal=seen.own_seal))
         case "judge":
             return Act(say("Judge", Result.JUDGED, seal="sha256:" + "7" * 64))
     row = {"configuration": "claude-code.sonnet", "rExec": "1.000", "rCollab": "1.000", "s": "0.500~", "j": "0.500"}
@@ -156,6 +171,8 @@ class StubKubelet:
     """Names of pods in the order in which they ran."""
     ran: list[tuple[str, str, str]] = field(default_factory=list)
     """Namespace, name and uid, likewise."""
+    ended: list[Ended] = field(default_factory=list)
+    """Pods in the order in which they ended by themselves."""
     bucket: dict[tuple[str, str, str], str] = field(default_factory=dict)
     """Storage: (namespace, trial, attempt) -> the seal that was stored first."""
     nodes: list[str] = field(default_factory=lambda: [NODE])
@@ -297,6 +314,8 @@ class StubKubelet:
             self.bucket.setdefault(place, said.seal)
         ended = await self._write(path, pod, "Succeeded", lambda name: _terminated(0, message if name == main else ""))
         self._ended.add(metadata["uid"])
+        owner = trial or labels.get("batch.kubernetes.io/job-name", "")
+        self.ended.append(Ended(namespace, labels[LABEL_SWEEP], seen.role, owner, attempt, metadata["name"], said))
         if ended["metadata"].get("deletionTimestamp"):  # it was deleted while it ended: nobody else would confirm that
             await self.admin.send("DELETE", path, {"gracePeriodSeconds": 0})
 
