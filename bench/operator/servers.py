@@ -256,7 +256,7 @@ def audit_policy() -> dict[str, Any]:
 
 
 def _has(thing: Any, condition: str) -> bool:
-    conditions = thing.get("status", {}).get("conditions", ())
+    conditions = thing.get("status", {}).get("conditions") or ()  # null while nothing has been written
     return any(c["type"] == condition and c["status"] == "True" for c in conditions)
 
 
