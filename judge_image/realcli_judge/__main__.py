@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from realcli.api.handed import whole
 from realcli.api.outcomes import Phase
-from realcli.api.sweep import ScoreRow
+from realcli.api.sweepstatus import ScoreRow
 from realcli.api.termination import MAX_REPORT_BYTES, MAX_TRIAL_BYTES, Result, Termination
 from realcli.judging.port import BackendRefused, BackendUnavailable
 from realcli.scoring.records import GroupInput, WithdrawnTask

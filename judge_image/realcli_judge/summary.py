@@ -12,7 +12,8 @@ from pydantic import Field
 from realcli.api.base import Digest, Frozen
 from realcli.api.plan import BenchmarkLock, ConfigurationLock, Deviation, SourceLock, SweepIdentity
 from realcli.api.source import Step
-from realcli.api.sweep import ControlEnd, Mode, ScoreRow
+from realcli.api.sweep import Mode
+from realcli.api.sweepstatus import ControlEnd, ScoreRow
 from realcli.api.trial import Checks, Tokens
 from realcli.scoring.records import FailureLabel, RunFacts, WithdrawnTask
 from realcli_judge.beside import (

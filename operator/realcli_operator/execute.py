@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from realcli.api.sweep import SweepStatus
+from realcli.api.sweepstatus import SweepStatus
 from realcli.api.trial import TrialStatus
 from realcli_operator.faults import FaultPoint, Faults
 from realcli_operator.kube.api import KubeApi, Regarding

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import Platform, decode_plan, plan_in_log, trial_name
-from realcli.api.sweep import ControlRow, SweepSpec
+from realcli.api.sweep import SweepSpec
+from realcli.api.sweepstatus import ControlRow
 from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.execute import Refused

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 from realcli.api.agents import PROGRAMS, Permissions
 from realcli.api.base import Frozen
 from realcli.api.models import APIS, Api, Model
-from realcli.api.sweep import IMMUTABLE, MUTABLE, MUTABLE_OF_MODELS, SweepSpec, SweepStatus
+from realcli.api.sweep import IMMUTABLE, MUTABLE, MUTABLE_OF_MODELS, SweepSpec
+from realcli.api.sweepstatus import SweepStatus
 from realcli.api.trial import TrialSpec, TrialStatus
 
 Schema = dict[str, Any]

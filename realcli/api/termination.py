@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, ValidationError
 
 from realcli.api.base import Digest, Frozen, canonical_json, sha256_digest
-from realcli.api.sweep import ScoreRow
+from realcli.api.sweepstatus import ScoreRow
 from realcli.api.trial import Checks, Tokens
 
 MAX_TRIAL_BYTES = 1024

@@ -9,8 +9,9 @@ from pydantic import Field, StringConstraints
 from realcli.api.base import Digest, DnsLabel, Frozen
 from realcli.api.models import Usd
 from realcli.api.outcomes import Phase
-from realcli.api.sweep import Condition, ControlEnd, Mode, ObjectMeta
-from realcli.api.sweep import Tokens as Tokens
+from realcli.api.sweep import Mode, ObjectMeta
+from realcli.api.sweepstatus import Condition, ControlEnd
+from realcli.api.sweepstatus import Tokens as Tokens
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from realcli.api.base import Digest, Frozen, Hex64
 from realcli.api.outcomes import Phase
-from realcli.api.sweep import ControlEnd, Mode
+from realcli.api.sweep import Mode
+from realcli.api.sweepstatus import ControlEnd
 from realcli.api.trial import Tokens
 from realcli.judging.model import Claim, JudgeAnswer, JudgeIdentity
 from realcli.ledger.seals import Reward

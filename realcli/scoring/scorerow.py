@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from realcli.api.sweep import ScoreRow
+from realcli.api.sweepstatus import ScoreRow
 from realcli.scoring.aggregate import ConfigurationScores
 
 

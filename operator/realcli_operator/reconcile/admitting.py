@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from realcli.api.forecasting import forecast
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import Resolved
+from realcli.api.sweepstatus import Resolved
 from realcli_operator.reconcile.admission import Admission, Bounds, admit
 from realcli_operator.reconcile.breaker import Breaker, breaker_of
 from realcli_operator.reconcile.concurrency import asked_caps, shown, throttled_caps

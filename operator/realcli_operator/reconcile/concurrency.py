@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import Concurrency, SweepSpec
+from realcli.api.sweep import SweepSpec
+from realcli.api.sweepstatus import Concurrency
 from realcli_operator.reconcile.policy import Policy
 from realcli_operator.reconcile.recent import ACTIVE, End, Lane, Row, Scope, admission_lanes, models_of
 

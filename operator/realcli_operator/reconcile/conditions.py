@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Literal
 
-from realcli.api.sweep import Condition
+from realcli.api.sweepstatus import Condition
 
 MAX_MESSAGE: Final = 2048
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from realcli.api.base import seconds
 from realcli.api.outcomes import BY_REASON, Effect, Phase, effect_of, is_valid
-from realcli.api.sweep import ControlEnd
+from realcli.api.sweepstatus import ControlEnd
 from realcli.api.termination import Result, Termination, parse_termination
 from realcli.api.trial import Awaiting, TrialStatus
 from realcli_operator.kube.views import PodView

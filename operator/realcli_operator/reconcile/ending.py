@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import ScoreRow, SweepCounts, SweepSpec, SweepStatus
+from realcli.api.sweep import SweepSpec
+from realcli.api.sweepstatus import ScoreRow, SweepCounts, SweepStatus
 from realcli_operator.reconcile.conditions import find
 from realcli_operator.reconcile.sweepstatus import columns
 

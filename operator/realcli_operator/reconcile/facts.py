@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import ControlRow, SweepSpec, SweepStatus
+from realcli.api.sweep import SweepSpec
+from realcli.api.sweepstatus import ControlRow, SweepStatus
 from realcli.api.trial import TrialSpec, TrialStatus
 from realcli_operator.kube.names import LABEL_ATTEMPT
 from realcli_operator.kube.views import JobView, PodView, SweepView, TrialView

@@ -7,7 +7,7 @@ from typing import Final
 
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.source import From, SourceRef
-from realcli.api.sweep import ModeCounts, SweepCounts
+from realcli.api.sweepstatus import ModeCounts, SweepCounts
 from realcli_operator.kube.views import SweepView
 from realcli_operator.reconcile.conditions import find, is_true
 from realcli_operator.reconcile.facts import sweep_status

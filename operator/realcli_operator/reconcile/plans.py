@@ -9,7 +9,7 @@ from typing import Literal
 from realcli.api.base import Digest
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.source import SourceRef
-from realcli.api.sweep import SweepStatus
+from realcli.api.sweepstatus import SweepStatus
 from realcli.api.trial import TrialStatus
 from realcli.scoring.records import GroupInput, WithdrawnTask
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
-from realcli.api.sweep import SweepSpec, Tokens
+from realcli.api.sweep import SweepSpec
+from realcli.api.sweepstatus import Tokens
 from realcli.api.trial import Earlier, TrialStatus
 from realcli_operator.reconcile.recent import ACTIVE, Row
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.plan import trial_name
-from realcli.api.sweep import ControlEnd, ControlRow, Withdrawn
+from realcli.api.sweepstatus import ControlEnd, ControlRow, Withdrawn
 from realcli.scoring.records import WithdrawnTask
 from realcli_operator.reconcile.recent import Row
 from realcli_operator.reconcile.rows import Rows

@@ -8,7 +8,8 @@ from typing import Literal, TypedDict
 from realcli.api.base import seconds
 from realcli.api.outcomes import BY_REASON, Effect
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import ScoreRow, SweepSpec, SweepStatus
+from realcli.api.sweep import SweepSpec
+from realcli.api.sweepstatus import ScoreRow, SweepStatus
 from realcli.api.termination import Termination
 from realcli_operator.reconcile.conditions import find, is_true, with_condition, without
 from realcli_operator.reconcile.facts import SweepFacts

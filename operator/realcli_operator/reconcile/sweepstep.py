@@ -13,7 +13,7 @@ from typing import Literal
 
 from realcli.api.base import seconds
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import SweepStatus
+from realcli.api.sweepstatus import SweepStatus
 from realcli_operator.reconcile.conditions import is_true, with_condition
 from realcli_operator.reconcile.facts import JobFacts, SweepFacts
 from realcli_operator.reconcile.origin import AGAIN, Waiting, source_ref

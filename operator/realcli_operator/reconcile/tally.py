@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweep import ModeCounts, SweepCounts
+from realcli.api.sweepstatus import ModeCounts, SweepCounts
 from realcli.scoring.records import GroupInput, GroupMember
 from realcli_operator.kube.views import TrialView
 from realcli_operator.reconcile.facts import trial_status

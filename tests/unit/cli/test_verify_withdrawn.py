@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from realcli.api.base import sha256_digest
-from realcli.api.sweep import ControlEnd
+from realcli.api.sweepstatus import ControlEnd
 from realcli.ledger.seals import ControlSeal, SealedObject
 from realcli.scoring.records import WithdrawnTask
 from realcli_cli.recount.evidence import read_sweep

@@ -10,7 +10,8 @@ import pytest
 
 from realcli.api.handed import PART, whole
 from realcli.api.outcomes import Phase
-from realcli.api.sweep import ControlEnd, SweepSpec
+from realcli.api.sweep import SweepSpec
+from realcli.api.sweepstatus import ControlEnd
 from realcli.scoring.records import GroupInput, GroupMember, WithdrawnTask
 from realcli_operator.pods.jobs import sweep_job
 from realcli_operator.reconcile.plans import JobIntent, Task

@@ -10,7 +10,8 @@ import pytest
 
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Images, Plan, PlanConfiguration, PlanTask, Platform
-from realcli.api.sweep import SweepSpec, SweepStatus
+from realcli.api.sweep import SweepSpec
+from realcli.api.sweepstatus import SweepStatus
 from realcli.api.termination import Result, Termination
 from realcli.api.trial import TrialSpec, TrialStatus
 from realcli_operator.kube.names import LABEL_ATTEMPT, LABEL_ROLE, LABEL_SWEEP, LABEL_TRIAL

@@ -11,7 +11,8 @@ import pytest
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan
 from realcli.api.source import ModeEnds, PlanSource, Settled, SourceRef
-from realcli.api.sweep import Condition, SweepSpec, SweepStatus, Withdrawn
+from realcli.api.sweep import SweepSpec
+from realcli.api.sweepstatus import Condition, SweepStatus, Withdrawn
 from realcli.api.termination import Result
 from realcli_operator.pods.jobs import sweep_job
 from realcli_operator.pods.parts import SweepContext

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from realcli.api.outcomes import Phase
-from realcli.api.sweep import SweepSpec, Tokens
+from realcli.api.sweep import SweepSpec
+from realcli.api.sweepstatus import Tokens
 from realcli.api.trial import Earlier, TrialStatus
 from realcli_operator.reconcile.spending import Spending, earlier_of, spending_of
 from realcli_operator.reconcile.tally import rows_of

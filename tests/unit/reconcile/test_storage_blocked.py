@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realcli.api.outcomes import Phase
-from realcli.api.sweep import Condition
+from realcli.api.sweepstatus import Condition
 from realcli.api.trial import TrialStatus
 from realcli_operator.kube.views import PodView
 from realcli_operator.reconcile.conditions import find, is_true

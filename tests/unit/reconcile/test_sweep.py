@@ -9,7 +9,7 @@ import pytest
 
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Cgroup
-from realcli.api.sweep import SweepStatus
+from realcli.api.sweepstatus import SweepStatus
 from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.reconcile.admission import Bounds, admit, missing

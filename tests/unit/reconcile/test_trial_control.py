@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from realcli.api.outcomes import Phase
-from realcli.api.sweep import ControlEnd, ControlRow
+from realcli.api.sweepstatus import ControlEnd, ControlRow
 from realcli.api.termination import Result
 from realcli.api.trial import Awaiting, TrialStatus
 from realcli_operator.reconcile.control import candidate

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from realcli.api.outcomes import Effect, Phase, effect_of, is_valid
-from realcli.api.sweep import ControlRow
+from realcli.api.sweepstatus import ControlRow
 from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.kube.views import PodView
