@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.operator import audit
-from bench.operator.audit import of_folder, requests
+from bench.operator.audit import of_folder
 from bench.operator.ends import JOB_ROLE, Size, sweep_of
+from bench.operator.http import LIMIT
 from bench.operator.servers import BURST, GC_SYNCS, JOB_SYNCS, NAMESPACE, NODES, QPS, ROOT, Server, Servers
+from bench.operator.traces import OPERATOR, WRITES, Request, jobs_found, log_of
 from bench.operator.usage import cpu, machine_cpu, most_memory
 
 SWEEP = "bench"
 RUNS = {"plan": 1.0, "work": 4.0, "verify": 2.0, "judge": 1.0, "report": 1.0}
-WORKERS, JUDGES, WRITES = 64, 32, 1000.0
+WORKERS, JUDGES, RATE = 64, 32, 1000.0
 LOOK = 1.0
 TRIALS = f"/apis/realcli.dev/v1alpha1/namespaces/{NAMESPACE}/trials"
 SWEEPS = f"/apis/realcli.dev/v1alpha1/namespaces/{NAMESPACE}/benchmarksweeps"
@@ -60,7 +63,7 @@ class Bench:
             "REALCLI_IMAGE_TOOLKIT": "example/toolkit:1",
             "REALCLI_AGENT_IMAGES": '{"claude-code": {"2.1.140": "example/agent:1"}}',
             "REALCLI_LIVENESS": "", "REALCLI_METRICS_PORT": "0", "REALCLI_LOG_LEVEL": "WARNING",
-            "REALCLI_WRITES_PER_SECOND": str(WRITES), "REALCLI_WORKERS": str(WORKERS), "REALCLI_JUDGES": str(JUDGES),
+            "REALCLI_WRITES_PER_SECOND": str(RATE), "REALCLI_WORKERS": str(WORKERS), "REALCLI_JUDGES": str(JUDGES),
         }  # fmt: skip
         self.operator = Server("operator", [sys.executable, "-m", "realcli_operator"], folder / "operator.log", environment)
         self.journal = folder / "journal.jsonl"
@@ -76,6 +79,12 @@ class Bench:
         """RuntimeError if one has ended."""
         for server in self.processes():
             server.check()
+
+    def quiet(self) -> None:
+        """End all that asks the API server for anything: its log is whole then, and nobody writes to it while it is read."""
+        for server in (self.operator, self.stand_in, *self.servers.all[2:]):
+            server.end()
+        time.sleep(1.0)
 
 
 @contextmanager
@@ -105,8 +114,11 @@ class Meter:
 
     def gone(self, server: Server) -> None:
         """Call before a process is killed: what it has used is not forgotten."""
-        used = cpu(server.pid) - self._before.get(server.pid, 0.0)
-        self._seconds[server.name] = self._seconds.get(server.name, 0.0) + used
+        self.add(server.name, cpu(server.pid) - self._before.get(server.pid, 0.0))
+
+    def add(self, name: str, seconds: float) -> None:
+        """Of a process that has ended by itself."""
+        self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
     def end(self) -> Json:
         """Seconds of CPU by process, and their shares of what all of them used."""
@@ -145,7 +157,7 @@ def of_sweep(options: Options, keep: Path | None = None) -> Json:
                              "working": counts.get("working", 0), "verifying": counts.get("verifying", 0),
                              "judged": counts.get("groupsJudged", 0), "operatorCPU": round(used, 1)})  # fmt: skip
             if options.kill is not None and back is None and counts.get("sealed", 0) >= options.kill * size.trials:
-                back = _killed(here, meter)
+                back = _killed(here, meter) | {"sealed": counts["sealed"], "created": counts["created"]}
             if status.get("state") in {"Complete", "Incomplete", "Failed"}:
                 break
             if time.time() - begun > options.patience:
@@ -157,12 +169,16 @@ def of_sweep(options: Options, keep: Path | None = None) -> Json:
         pods = here.servers.listed(f"/api/v1/namespaces/{NAMESPACE}/pods")
         (here.folder / "pods.json").write_text(json.dumps([pod["metadata"]["name"] for pod in pods]))
         (here.folder / "size.json").write_text(json.dumps({"trials": size.trials, "groups": size.groups}))
-        here.operator.end()
-        time.sleep(1.0)  # the last lines of the audit log
+        (here.folder / "sweep.json").write_text(json.dumps(here.servers.ask("GET", f"{SWEEPS}/{SWEEP}")))
+        here.quiet()
         found = of_folder(here.folder, size.trials, size.groups)
         if back is not None:
-            back["firstWriteAfterSeconds"] = _first_write(here.folder, back["startedAt"])
-        latencies = _latencies(here.folder)
+            back["firstWriteAfterSeconds"] = first_write(log_of(here.folder), back["startedAt"])
+        elif options.kill is not None:
+            raise RuntimeError(
+                f"the operator was to be killed at {options.kill:.0%} of the trials, and the sweep was over before"
+            )
+        latencies = of_latencies(here.folder / "latencies.jsonl", 2 * size.trials) if options.latency else None
         print((here.folder / "stand-in.log").read_text() + (here.folder / "operator.log").read_text()[-3000:], file=sys.stderr)
     seconds = found.last - found.first
     return {
@@ -185,26 +201,28 @@ def _killed(here: Bench, meter: Meter) -> Json:
     return {"startedAt": started}
 
 
-def _first_write(folder: Path, since: float) -> float:
-    """Seconds from the second start of the operator to its first write that was answered well: it has decided."""
-    times = []
-    for path in sorted(folder.glob("audit*.log")):
-        with path.open() as lines:
-            writes = (request for request in requests(lines) if request.user == audit.OPERATOR and request.verb in audit.WRITES)
-            times += [write.time for write in writes if write.received > since and write.made]
+def first_write(log: Iterable[Request], since: float) -> float:
+    """Seconds from the second start of the operator to its first write that was answered well: it has decided. Before
+    it decides it lists everything; what the server received before may be a request of the killed process, still on its way."""
+    mine = [request for request in log if request.user == OPERATOR and request.received > since]
+    seeded = min((request.received for request in mine if request.what == "list trials"), default=None)
+    times = [r.time for r in mine if seeded is not None and r.received > seeded and r.verb in WRITES and r.made]
+    if not times:
+        raise RuntimeError("the operator wrote nothing after its second start")
     return round(min(times) - since, 2)
 
 
-def _latencies(folder: Path) -> Json | None:
-    path = folder / "latencies.jsonl"
-    if not path.exists() or not path.stat().st_size:
-        return None
+def of_latencies(path: Path, expected: int) -> Json:
+    """Percentiles over all ``expected`` pods; one that was not seen (the watch was cut) is told, it may be the slowest."""
     found = sorted(json.loads(line)["seconds"] for line in path.read_text().splitlines())
+    if not found:
+        raise RuntimeError("the stand-in has seen no Trial tell of the end of a pod")
 
     def below(share: float) -> float:
         return round(float(found[min(len(found) - 1, int(share * len(found)))]), 3)
 
-    return {"pods": len(found), "median": below(0.5), "p90": below(0.9), "p99": below(0.99), "max": round(found[-1], 3)}
+    told = {"median": below(0.5), "p90": below(0.9), "p99": below(0.99), "max": round(found[-1], 3)}
+    return {"pods": len(found), "unseen": expected - len(found), **told}
 
 
 def of_jobs(options: Options, keep: Path | None = None) -> Json:
@@ -221,33 +239,38 @@ def of_jobs(options: Options, keep: Path | None = None) -> Json:
         begun = time.time()
         assert here.operator.popen is not None
         used = 0.0
-        while here.operator.popen.poll() is None:
+        while not _has_ended(here.operator.popen):
             used = cpu(here.operator.pid)
             time.sleep(0.2)
             here.servers.check()
             here.stand_in.check()
             if time.time() - begun > options.patience:
                 raise RuntimeError(f"not within {options.patience:.0f} s")
-        seconds = time.time() - begun
-        if here.operator.popen.returncode:
+        script = time.time() - begun
+        used = max(used, cpu(here.operator.pid))
+        if here.operator.popen.wait():
             raise RuntimeError(here.operator.log.read_text()[-3000:])
         here.operator.popen = None
+        meter.add("jobs-script", used)
         used_by = meter.end()
-        used_by["cpuSeconds"]["jobs-script"] = round(used, 2)
-        time.sleep(1.0)
-        writes: dict[str, int] = {}
-        for path in sorted(here.folder.glob("audit*.log")):
-            with path.open() as lines:
-                for request in requests(lines):
-                    writes[request.user] = writes.get(request.user, 0) + (request.verb not in {"get", "list", "watch"})
-        ended = len((here.folder / "journal.jsonl").read_text().splitlines())
+        here.quiet()
+        journal = [json.loads(line) for line in (here.folder / "journal.jsonl").read_text().splitlines()]
+        found = jobs_found(log_of(here.folder), journal, 2 * size.trials)
+    if found.findings:
+        raise RuntimeError(f"the script's run is not whole: {'; '.join(found.findings[:5])}")
+    seconds = found.last - found.first
     return {
-        "what": "jobs", **_what(options), "trialsSeconds": round(seconds, 1),
+        "what": "jobs", **_what(options), "trialsSeconds": round(seconds, 1), "completeSeconds": round(script, 1),
         "trialsPerMinute": round(60 * size.trials / seconds, 1),
-        "podsPerMinute": round(120 * size.trials / seconds, 1), "podsEnded": ended, "use": used_by,
-        "cpuPerPodMs": _per_pod(used_by, 2 * size.trials), "audit": {"writes_of_all": writes},
-        "writesPerJob": round(sum(writes.values()) / (2 * size.trials), 2),
+        "podsPerMinute": round(120 * size.trials / seconds, 1), "podsEnded": len(journal), "use": used_by,
+        "cpuPerPodMs": _per_pod(used_by, 2 * size.trials), "audit": {"writes_of_all": found.writes_of_all},
+        "writesPerJob": round(sum(found.writes_of_all.values()) / (2 * size.trials), 2),
     }  # fmt: skip
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a child has; it is not reaped yet, so that what it used can still be read."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def job_templates(options: Options) -> Json:
@@ -290,10 +313,10 @@ def _per_pod(used: Json, pods: int) -> float:
 
 def _what(options: Options) -> Json:
     limits = {
-        "operator": {"REALCLI_WRITES_PER_SECOND": WRITES, "REALCLI_WORKERS": WORKERS, "REALCLI_JUDGES": JUDGES},
+        "operator": {"REALCLI_WRITES_PER_SECOND": RATE, "REALCLI_WORKERS": WORKERS, "REALCLI_JUDGES": JUDGES},
         "kube-controller-manager": {"kube-api-qps": QPS, "kube-api-burst": BURST, "concurrent-job-syncs": JOB_SYNCS,
                                     "concurrent-gc-syncs": GC_SYNCS},
-        "kube-scheduler": {"qps": QPS, "burst": BURST},
+        "kube-scheduler": {"qps": QPS, "burst": BURST}, "jobs-script": {"connections": LIMIT},
     }  # fmt: skip
     size = options.size
     factors = {"configurations": size.configurations, "tasks": size.tasks, "modes": len(size.modes), "repeats": size.repeats}
