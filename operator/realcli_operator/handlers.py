@@ -145,6 +145,11 @@ class SweepReconciler:
             return Done()
         memory = self._observer.memory(observed.sweep.uid)
         status, again, events = plan.status, plan.requeue_after, plan.events
+        known = observed.status
+        if plan.delete_jobs and status is not None and status.reruns != known.reruns:
+            known = known.model_copy(update={"reruns": status.reruns})
+            if not await self._executor.write_sweep_status(observed.sweep, known):
+                return Done()
         try:
             await self._write(key, observed, plan)
         except (Refused, BuildError, StillDeleting) as error:
@@ -153,7 +158,7 @@ class SweepReconciler:
             if isinstance(error, StillDeleting):
                 reason, text, again = "StillDeleting", error.message, DELETING_AGAIN
             # Without a stored plan nothing that this step wanted to say is true yet; with it the counters are.
-            told = observed.status if observed.plan is None else status or observed.status
+            told = known if observed.plan is None else status or known
             status = blocked(observed, told, reason, text, self._observer.clock.now())
             # The events of the step come with the step that goes through.
             events = () if isinstance(error, StillDeleting) else newly_unready(observed.status, status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.termination import Result, Termination
@@ -58,7 +59,8 @@ class Judging(SweepStep):
                 self._unresolved(job, Task.JUDGE, state, group, bounded="JudgeFailed")
         if not self.suspended:
             for group in new[: max(0, self.policy.judges - running)]:
-                self.draft.create_jobs.append(self._intent(Task.JUDGE, 1, group))
+                name = judge_job(self.name, group, rounds.get(group, 1))
+                self.draft.create_jobs.append(self._intent(Task.JUDGE, self._run_of(name), group))
         return judged
 
     def _unresolved(self, job: JobFacts, task: Task, state: Done | Lost, group: int, *, bounded: str) -> None:
@@ -76,7 +78,7 @@ class Judging(SweepStep):
         job = self.facts.jobs.get(report_job(self.name, intent.n))
         if job is None:
             if not self.suspended:
-                self.draft.create_jobs.append(intent)
+                self.draft.create_jobs.append(replace(intent, attempt=self._run_of(report_job(self.name, intent.n))))
             return
         state = job_state(job, Task.REPORT, self.now, self.policy, limit=self.policy.job_limit)
         if isinstance(state, Running):

@@ -53,9 +53,9 @@ class Planning(SweepStep):
             self._again(job, Task.PLAN, why, since, bounded="PlanFailed")
 
     def _plan_anew(self) -> None:
-        """The first run of the plan Job, once there is something to plan from."""
+        """The plan Job, once there is something to plan from."""
         try:
-            self.draft.create_jobs.append(self._intent(Task.PLAN, 1, 0))
+            self.draft.create_jobs.append(self._intent(Task.PLAN, self._run_of(plan_job(self.name)), 0))
         except Waiting as waiting:
             self._waits(waiting)
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from realcli.api.base import seconds
 from realcli.api.plan import Plan as FrozenPlan
-from realcli.api.sweepstatus import SweepStatus
+from realcli.api.sweepstatus import Rerun, SweepStatus
 from realcli_operator.reconcile.conditions import is_true, with_condition
 from realcli_operator.reconcile.facts import JobFacts, SweepFacts
 from realcli_operator.reconcile.origin import AGAIN, Waiting, source_ref
@@ -25,6 +25,8 @@ from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.suspects import left_out
 from realcli_operator.reconcile.sweepstatus import newly_unready, only_counts
 from realcli_operator.reconcile.tally import count, group_input, rounds_of, rows_of
+
+MAX_RERUNS = 100
 
 
 @dataclass
@@ -51,7 +53,7 @@ class SweepStep:
         self.now = now
         self.policy = policy
         self.name = facts.sweep.name
-        self.status = facts.status
+        self.status = facts.status.model_copy(update={"reruns": [one for one in facts.status.reruns if not self._is_there(one)]})
         self.draft = Draft(grants=facts.granted)
         self.blocked: tuple[str, str] | None = None  # why a judge or report pod does not start
         self.rows = rows_of(facts.trials) if facts.rows is None else facts.rows
@@ -103,8 +105,21 @@ class SweepStep:
             except Waiting as waiting:  # the source is gone since
                 self._waits(waiting)
                 return
+            # Said before the old one goes: an operator that dies before there is the next must not count from 1.
+            others = [one for one in self.status.reruns if one.job != job.job.name]
+            reruns = [*others, Rerun(job=job.job.name, run=tries + 1)][-MAX_RERUNS:]
+            self.status = self.status.model_copy(update={"reruns": reruns})
             self.draft.delete_jobs.append(Removal(job.job.name, job.job.uid))
             self.draft.create_jobs.append(intent)
+
+    def _is_there(self, rerun: Rerun) -> bool:
+        """Whether the Job has been replaced: its label says which run it is."""
+        job = self.facts.jobs.get(rerun.job)
+        return job is not None and not job.job.deleting and job.attempt >= rerun.run
+
+    def _run_of(self, name: str) -> int:
+        """Which run a Job is that is not there: the first, or the one that was to replace it."""
+        return next((one.run for one in self.status.reruns if one.job == name), 1)
 
     def _intent(self, task: Task, attempt: int, group: int) -> JobIntent:
         plan = self.facts.plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -94,6 +95,8 @@ class World:
     cluster: Deadly = field(default_factory=Deadly)
     clock: Clock = field(default_factory=Clock)
     controls: set[str] = field(default_factory=set)
+    runs: Counter[str] = field(default_factory=Counter)
+    """By name of the Job: how often one ran."""
 
     def __post_init__(self) -> None:
         (model,) = self.a.spec().dump()["models"]
@@ -153,6 +156,7 @@ class World:
 
     def run_job(self, job: Any) -> None:
         name, template = job["metadata"]["name"], job["spec"]["template"]
+        self.runs[name] += 1
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job["metadata"]["uid"], "controller": True}
         metadata = template["metadata"] | {"name": f"{name}-x", "namespace": "one", "ownerReferences": [owner]}
         self.cluster.create(Kind.POD, {"metadata": metadata, "spec": template["spec"]})
@@ -362,3 +366,20 @@ async def test_a_control_whose_trial_goes_is_given_to_another(a: Any) -> None:
     assert world.condition("Complete")["reason"] == "Scored"
     (row,) = world.status["controls"]
     assert row["result"] == "Passed"
+
+
+@pytest.mark.parametrize("role", ["plan", "judge", "report"])
+@pytest.mark.parametrize("kill", [0, 1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+async def test_a_job_whose_results_are_lost_is_run_three_times_and_not_for_ever(a: Any, role: str, kill: int) -> None:
+    """Also where each operator dies between the end of one run and the beginning of the next."""
+    world = World(a, a.plan(modes=("EXEC",)), lambda seen, _: "cut" if seen == role else None, {})
+    world.cluster.last = kill
+    for _ in range(120):
+        await world.round()
+        if world.condition("Failed").get("status") == "True":
+            break
+    assert world.condition("Failed")["reason"] == f"{role.capitalize()}Failed"
+    of_role = [number for name, number in world.runs.items() if role == ("judge" if "-j0" in name else name.split("-")[1])]
+    assert of_role
+    assert set(of_role) == {3}
+    assert "reruns" not in world.status or not world.status["reruns"]
