@@ -1,11 +1,10 @@
-"""One measurement: a fresh cluster, a sweep or the same pods as plain Jobs; what is known of it afterwards is one JSON object."""
+"""One measurement: a fresh cluster and a sweep (`peers.py`: the same pods from a script); what is known of it afterwards is one
+JSON object."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.operator.audit import of_folder
-from bench.operator.ends import JOB_ROLE, Size, sweep_of
+from bench.operator.ends import Size, sweep_of
 from bench.operator.http import LIMIT
 from bench.operator.servers import BURST, GC_SYNCS, JOB_SYNCS, NAMESPACE, NODES, QPS, ROOT, Server, Servers
-from bench.operator.traces import OPERATOR, WRITES, Request, jobs_found, log_of
+from bench.operator.traces import OPERATOR, WRITES, Request, log_of
 from bench.operator.usage import cpu, machine_cpu, most_memory
 
 SWEEP = "bench"
@@ -56,8 +55,8 @@ class Bench:
             f"--folder={folder}", f"--port={self.servers.kubelet_port}", f"--configurations={options.size.configurations}",
             f"--tasks={options.size.tasks}", f"--runs={json.dumps(options.runs or RUNS)}",
             *(["--trials"] if options.latency else []),
-        ], folder / "stand-in.log", _paths())  # fmt: skip
-        environment = _paths() | {
+        ], folder / "stand-in.log", paths())  # fmt: skip
+        environment = paths() | {
             "REALCLI_KUBECONFIG": str(self.servers.kubeconfig("operator")), "REALCLI_WATCH_NAMESPACES": "",
             "REALCLI_IMAGE_SESSION": "example/session:1", "REALCLI_IMAGE_JUDGE": "example/judge:1",
             "REALCLI_IMAGE_TOOLKIT": "example/toolkit:1",
@@ -182,11 +181,11 @@ def of_sweep(options: Options, keep: Path | None = None) -> Json:
         print((here.folder / "stand-in.log").read_text() + (here.folder / "operator.log").read_text()[-3000:], file=sys.stderr)
     seconds = found.last - found.first
     return {
-        "what": "sweep", **_what(options), "state": status["state"], "completeSeconds": round(complete, 1),
+        "what": "sweep", **what_was(options), "state": status["state"], "completeSeconds": round(complete, 1),
         "trialsSeconds": round(seconds, 1), "trialsPerMinute": round(60 * size.trials / seconds, 1),
         "podsPerMinute": round(120 * size.trials / seconds, 1),
         "allPodsPerMinute": round(60 * (2 * size.trials + found.judged_meanwhile) / seconds, 1),
-        "use": used_by, "operatorMiB": round(memory, 1), "cpuPerPodMs": _per_pod(used_by, 2 * size.trials + size.groups),
+        "use": used_by, "operatorMiB": round(memory, 1), "cpuPerPodMs": per_pod(used_by, 2 * size.trials + size.groups),
         "operatorCPUPerTrialMs": round(1000 * used_by["cpuSeconds"]["operator"] / size.trials, 2),
         "audit": asdict(found) | {"findings": found.findings[:50], "numberOfFindings": len(found.findings)},
         "kill": back, "latency": latencies, "progress": progress[:: max(1, len(progress) // 200)],
@@ -225,98 +224,19 @@ def of_latencies(path: Path, expected: int) -> Json:
     return {"pods": len(found), "unseen": expected - len(found), **told}
 
 
-def of_jobs(options: Options, keep: Path | None = None) -> Json:
-    """The same pods as plain Jobs, two per trial, from the script."""
-    size = options.size
-    with bench(options, keep) as here:
-        templates = here.folder / "templates.json"
-        templates.write_text(json.dumps(job_templates(options)))
-        command = [sys.executable, "-m", "bench.operator.jobs", str(here.servers.kubeconfig("jobs")), str(templates)]
-        command += [str(size.trials), str(options.parallelism)]
-        here.operator = Server("jobs-script", command, here.folder / "jobs.log", _paths())
-        meter = Meter(here)
-        here.operator.start()
-        begun = time.time()
-        assert here.operator.popen is not None
-        used = 0.0
-        while not _has_ended(here.operator.popen):
-            used = cpu(here.operator.pid)
-            time.sleep(0.2)
-            here.servers.check()
-            here.stand_in.check()
-            if time.time() - begun > options.patience:
-                raise RuntimeError(f"not within {options.patience:.0f} s")
-        script = time.time() - begun
-        used = max(used, cpu(here.operator.pid))
-        if here.operator.popen.wait():
-            raise RuntimeError(here.operator.log.read_text()[-3000:])
-        here.operator.popen = None
-        meter.add("jobs-script", used)
-        used_by = meter.end()
-        here.quiet()
-        journal = [json.loads(line) for line in (here.folder / "journal.jsonl").read_text().splitlines()]
-        found = jobs_found(log_of(here.folder), journal, 2 * size.trials)
-    if found.findings:
-        raise RuntimeError(f"the script's run is not whole: {'; '.join(found.findings[:5])}")
-    seconds = found.last - found.first
-    return {
-        "what": "jobs", **_what(options), "trialsSeconds": round(seconds, 1), "completeSeconds": round(script, 1),
-        "trialsPerMinute": round(60 * size.trials / seconds, 1),
-        "podsPerMinute": round(120 * size.trials / seconds, 1), "podsEnded": len(journal), "use": used_by,
-        "cpuPerPodMs": _per_pod(used_by, 2 * size.trials), "audit": {"writes_of_all": found.writes_of_all},
-        "writesPerJob": round(sum(found.writes_of_all.values()) / (2 * size.trials), 2),
-    }  # fmt: skip
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether a child has; it is not reaped yet, so that what it used can still be read."""
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def job_templates(options: Options) -> Json:
-    """Jobs of the very pods that the operator makes of the first trial: same containers, volumes, arguments."""
-    from bench.operator.ends import plan_of
-    from realcli.api.plan import Images, Platform
-    from realcli.api.sweep import SweepSpec
-    from realcli.api.trial import TrialSpec
-    from realcli_operator.pods.parts import SweepContext
-    from realcli_operator.pods.trial import trial_pod
-    from realcli_operator.reconcile.plans import PodIntent
-
-    body = sweep_of(SWEEP, NAMESPACE, options.size, options.parallelism)
-    spec = SweepSpec.model_validate(body["spec"])
-    images = Images(session="example/session:1", judge="example/judge:1", toolkit="example/toolkit:1",
-                    agents={"claude-code/2.1.140": "example/agent:1"})  # fmt: skip
-    platform = Platform(operator_version="1", images=images, user_namespaces=True, image_volumes=True)
-    uid = "00000000-0000-0000-0000-000000000000"
-    identity = {"namespace": NAMESPACE, "name": SWEEP, "uid": uid}
-    plan = plan_of({"sweep": identity, "spec": spec.dump(), "platform": platform.dump()}, options.size)
-    context = SweepContext(NAMESPACE, SWEEP, uid, spec, platform, "IfNotPresent", plan)
-    cell = plan.coordinates(0)
-    trial = TrialSpec(sweep=SWEEP, plan_digest=plan.content_digest(), ordinal=0, configuration=cell.configuration,
-                      task=cell.task, mode=cell.mode, repeat=cell.repeat)  # fmt: skip
-    found = {}
-    for role, intent in (("work", PodIntent(1)), ("verify", PodIntent(1, 1, "sha256:" + "5" * 64))):
-        pod = trial_pod(context, trial, f"{SWEEP}-00000", uid, intent)
-        labels = {name: value for name, value in pod["metadata"]["labels"].items() if not name.startswith("realcli.dev/")}
-        metadata = {"labels": labels | {JOB_ROLE: role, "bench/trial": "trial"}, "annotations": pod["metadata"]["annotations"]}
-        template = {"metadata": metadata, "spec": pod["spec"]}
-        found[role] = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"backoffLimit": 3, "template": template}}
-    return found
-
-
-def _per_pod(used: Json, pods: int) -> float:
+def per_pod(used: Json, pods: int) -> float:
     """CPU of all processes of the benchmark per pod; of a sweep the pods of its judge Jobs are pods too."""
     seconds: float = sum(used["cpuSeconds"].values())
     return round(1000 * seconds / pods, 1)
 
 
-def _what(options: Options) -> Json:
+def what_was(options: Options) -> Json:
+    """Sizes, times of pods, and limits on all sides."""
     limits = {
         "operator": {"REALCLI_WRITES_PER_SECOND": RATE, "REALCLI_WORKERS": WORKERS, "REALCLI_JUDGES": JUDGES},
         "kube-controller-manager": {"kube-api-qps": QPS, "kube-api-burst": BURST, "concurrent-job-syncs": JOB_SYNCS,
                                     "concurrent-gc-syncs": GC_SYNCS},
-        "kube-scheduler": {"qps": QPS, "burst": BURST}, "jobs-script": {"connections": LIMIT},
+        "kube-scheduler": {"qps": QPS, "burst": BURST}, "script": {"connections": LIMIT},
     }  # fmt: skip
     size = options.size
     factors = {"configurations": size.configurations, "tasks": size.tasks, "modes": len(size.modes), "repeats": size.repeats}
@@ -326,7 +246,7 @@ def _what(options: Options) -> Json:
     }  # fmt: skip
 
 
-def _paths() -> dict[str, str]:
+def paths() -> dict[str, str]:
     """The processes import what lies beside this file, wherever that is, and not an installed copy."""
     rooms = (".", "operator", "cli", "judge_image", "simulator_image", "runner_image", "provider")
     return {"PYTHONPATH": ":".join(str(ROOT / room) for room in rooms)}

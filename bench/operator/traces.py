@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-OPERATOR, SCRIPT, CONTROLLERS = "operator", "jobs", "controller-manager"
+OPERATOR, SCRIPT, CONTROLLERS, STAND_IN = "operator", "jobs", "controller-manager", "stand-in"
 """Users, one per program."""
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
@@ -119,9 +119,9 @@ def bucket_of(folder: Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class JobsFound:
-    """The plain Jobs of the script: ``findings`` as those of a sweep, ``first`` and ``last`` as its: the first pod that was
-    created, the last status of a Job that was written. Seconds since the epoch."""
+class ScriptFound:
+    """The run of a script: ``findings`` as those of a sweep, ``first`` and ``last`` as its: the first pod that was created, the
+    last word on a pod (the last status of a Job, or the last end of a bare pod). Seconds since the epoch."""
 
     findings: list[str]
     first: float
@@ -129,25 +129,32 @@ class JobsFound:
     writes_of_all: dict[str, int]
 
 
-def jobs_found(log: Iterable[Request], journal: Collection[Json], jobs: int) -> JobsFound:
-    """Whether the script's run was whole, ``jobs`` Jobs with a pod each, and when."""
+def script_found(log: Iterable[Request], journal: Collection[Json], pods: int, *, jobs: bool) -> ScriptFound:
+    """Whether a script's run was whole, ``pods`` pods, with a Job each or bare ones, and when."""
     writes, made = Counter[str](), Counter[str]()
-    pods: list[float] = []
+    started: list[float] = []
     last = 0.0
+    creates, maker = ("create jobs", CONTROLLERS) if jobs else ("create pods", SCRIPT)
+    final = (CONTROLLERS, "jobs/status") if jobs else (STAND_IN, "pods/status")
     for request in log:
         if request.verb in WRITES:
             writes[request.user] += 1
         if not request.made:
             continue
-        if (request.user, request.what) == (SCRIPT, "create jobs"):
+        if (request.user, request.what) == (SCRIPT, creates):
             made[request.name] += 1
-        elif (request.user, request.what) == (CONTROLLERS, "create pods"):
-            pods.append(request.time)
-        elif request.user == CONTROLLERS and request.resource == "jobs/status":
+        if (request.user, request.what) == (maker, "create pods"):
+            started.append(request.time)
+        elif (request.user, request.resource) == final:
             last = max(last, request.time)
-    findings = [f"Job {name} was created {number} times" for name, number in made.items() if number > 1]
+    findings = [f"{name} was created {number} times" for name, number in made.items() if number > 1]
     ended = len({line["pod"] for line in journal})
-    for number, told in ((len(made), "Jobs were created"), (len(pods), "pods were created"), (ended, "pods ended")):
-        if number != jobs:
-            findings.append(f"{number} {told}, {jobs} should have been")
-    return JobsFound(findings, min(pods, default=0.0), last, dict(writes))
+    counted = (
+        (len(made), f"{'Jobs' if jobs else 'pods'} were asked for"),
+        (len(started), "pods were created"),
+        (ended, "pods ended"),
+    )
+    for number, told in counted:
+        if number != pods:
+            findings.append(f"{number} {told}, {pods} should have been")
+    return ScriptFound(findings, min(started, default=0.0), last, dict(writes))
