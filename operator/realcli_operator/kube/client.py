@@ -147,7 +147,8 @@ class KubeClient:
         if grace_seconds is not None:
             body["gracePeriodSeconds"] = grace_seconds
         try:
-            await self._json("DELETE", resource.path(namespace, name), resource.plural, body)
+            # The answer is the object as it was, or a Status: nothing is read from it.
+            await self._transport.request("DELETE", resource.path(namespace, name), resource=resource.plural, body=body)
         except NotFound:
             return False
         return True
