@@ -7,27 +7,54 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import signal
+import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.operator.ends import Size
-from bench.operator.measure import RUNS, Options, of_jobs, of_sweep
-from bench.operator.page import RESULTS, draw
+from bench.operator.measure import RUNS, Options, of_sweep
+from bench.operator.page import PACE, RESULTS, ROOT, draw
+from bench.operator.peers import of_script
 from bench.run import machine
 
 FULL, PAIR, SMALL = 19_998, 1_980, 1_980
 PAIRS = 3
+MEASURED = ("bench/operator", "crds", "operator", "realcli")
+"""What a result depends on."""
 
 
-def keep(found: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Write a result down; a run that fails later loses nothing."""
+def stamp() -> str:
+    """Now, as a part of a file's name."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+
+
+SESSION = stamp()
+"""This call."""
+
+
+def code() -> str:
+    """The last commit of what is measured, with "+" if it has been changed since."""
+    commit, changed = (
+        subprocess.run(["git", *arguments, "--", *MEASURED], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        for arguments in (("log", "-1", "--format=%h"), ("status", "--porcelain"))
+    )
+    return commit + ("+" if changed else "")
+
+
+def measured(run: Callable[[], dict[str, Any]], kind: str, pair: str | None = None) -> dict[str, Any]:
+    """Measure and write the result down; a run that fails later loses nothing."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    found = {"kind": kind, "machine": machine(), **found}
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    path = RESULTS / f"{stamp}-{kind}-{found['what']}-{found['trials']}.json"
+    command = shlex.join(["make", "bench-operator", *([f"OPTIONS={shlex.join(sys.argv[1:])}"] if sys.argv[1:] else [])])
+    known = {"kind": kind, "code": code(), "session": SESSION, "command": command, "machine": machine()}
+    known |= {"pair": pair} if pair is not None else {}
+    found = known | run()
+    path = RESULTS / f"{stamp()}-{kind}-{found['what']}-{found['trials']}.json"
     path.write_text(json.dumps(found, indent=1) + "\n")
     print(f"{path.name}: {json.dumps(short(found))}", flush=True)
     return found
@@ -36,7 +63,7 @@ def keep(found: dict[str, Any], kind: str) -> dict[str, Any]:
 def short(found: dict[str, Any]) -> dict[str, Any]:
     """What a person wants to see at once."""
     names = (
-        "trials", "trialsPerMinute", "podsPerMinute", "completeSeconds", "operatorMiB", "operatorCPUPerTrialMs", "writesPerJob",
+        "trials", "trialsPerMinute", "podsPerMinute", "completeSeconds", "operatorMiB", "operatorCPUPerTrialMs", "writesPerPod",
         "kill", "latency",
     )  # fmt: skip
     told = {name: found[name] for name in names if found.get(name) is not None} | {"share": found["use"]["share"]}
@@ -52,8 +79,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, help=f"of the sweep (default {FULL})")
     parser.add_argument("--parallelism", type=int, default=1000)
-    parser.add_argument("--pairs", type=int, help=f"runs of sweep and plain Jobs in turn (default {PAIRS} of {PAIR} trials)")
-    parser.add_argument("--only", choices=("sweep", "jobs"), help="no pairs: one run")
+    parser.add_argument("--pairs", type=int, help=f"rounds of sweep, plain Jobs and bare pods (default {PAIRS} of {PAIR} trials)")
+    parser.add_argument("--only", choices=("sweep", "jobs", "bare"), help="no rounds: one run")
     parser.add_argument("--kill", type=float, help="kill -9 the operator when this share of the trials is sealed")
     parser.add_argument("--latency", type=float, metavar="TRIALS_PER_MINUTE", help="one run at this pace")
     parser.add_argument("--keep", type=Path, help="leave logs, audit and bucket of the (one) run in this empty folder")
@@ -64,26 +91,32 @@ def main() -> None:
         draw()
         return
     if options.latency:
-        keep(of_sweep(paced(options.latency, options.trials or SMALL), options.keep), "latency")
+        plan = paced(options.latency, options.trials or SMALL)
+        found = [measured(partial(of_sweep, plan, options.keep), "latency")]
     elif options.only or options.kill is not None:
         plan = Options(Size.of(options.trials or FULL), options.parallelism, kill=options.kill)
-        found = of_jobs(plan, options.keep) if options.only == "jobs" else of_sweep(plan, options.keep)
-        keep(found, "kill" if options.kill is not None else "single")
+        peer = options.only in ("jobs", "bare")
+        run = partial(of_script, plan, options.only, options.keep) if peer else partial(of_sweep, plan, options.keep)
+        found = [measured(run, "kill" if options.kill is not None else "single")]
     elif options.pairs:
-        pairs(options.pairs, options.trials or PAIR, options.parallelism)
+        found = pairs(options.pairs, options.trials or PAIR, options.parallelism)
     else:
-        everything(options.parallelism)
+        found = everything(options.parallelism)
     draw()
+    bad = [one for one in found if one["audit"].get("numberOfFindings")]
+    if bad:
+        sys.exit(f"the audit has findings: {', '.join(bad[0]['audit']['findings'][:5])}; see docs/bench/operator")
 
 
-def pairs(number: int, trials: int, parallelism: int) -> float:
-    """Sweep and plain Jobs in turn; the sweep's trials per minute, the slowest of them."""
+def pairs(number: int, trials: int, parallelism: int) -> list[dict[str, Any]]:
+    """Sweep, plain Jobs and bare pods in turn, each time from another one on: who comes first has the machine as it is then."""
     plan = Options(Size.of(trials), parallelism)
-    rates: list[float] = []
-    for _ in range(number):
-        rates.append(keep(of_sweep(plan), "pair")["trialsPerMinute"])
-        keep(of_jobs(plan), "pair")
-    return min(rates)
+    runs = [partial(of_sweep, plan), partial(of_script, plan, "jobs"), partial(of_script, plan, "bare")]
+    found = []
+    for index in range(number):
+        turn = index % len(runs)
+        found += [measured(run, "pair", f"{SESSION}-{index}") for run in (*runs[turn:], *runs[:turn])]
+    return found
 
 
 def paced(per_minute: float, trials: int) -> Options:
@@ -93,14 +126,14 @@ def paced(per_minute: float, trials: int) -> Options:
     return Options(Size.of(trials), max(2, round(per_minute / 60 * about)), latency=True, runs=runs)
 
 
-def everything(parallelism: int) -> None:
+def everything(parallelism: int) -> list[dict[str, Any]]:
     """All that the page shows."""
-    found = keep(of_sweep(Options(Size.of(FULL), parallelism)), "full")
-    rate = pairs(PAIRS, PAIR, parallelism)
-    keep(of_sweep(Options(Size.of(PAIR), parallelism, kill=0.5)), "kill")
-    keep(of_sweep(paced(0.3 * rate, SMALL)), "latency")
-    if found["audit"]["numberOfFindings"]:
-        sys.exit("the audit of the full sweep has findings; see its file")
+    found = [measured(partial(of_sweep, Options(Size.of(FULL), parallelism)), "full")]
+    found += pairs(PAIRS, PAIR, parallelism)
+    rate = min(one["trialsPerMinute"] for one in found if (one["kind"], one["what"]) == ("pair", "sweep"))
+    found.append(measured(partial(of_sweep, Options(Size.of(PAIR), parallelism, kill=0.5)), "kill"))
+    found.append(measured(partial(of_sweep, paced(PACE * rate, SMALL)), "latency"))
+    return found
 
 
 if __name__ == "__main__":
