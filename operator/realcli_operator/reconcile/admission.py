@@ -6,13 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from realcli.api.plan import Plan as FrozenPlan
 from realcli_operator.reconcile.breaker import Breaker
 from realcli_operator.reconcile.order import order_of
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.recent import ACTIVE, Lane, Row, Scope, lanes_of, models_of, parsed
+from realcli_operator.reconcile.recent import ACTIVE, Lane, Owned, Row, Scope, lanes_of, owned_lanes, parsed
 from realcli_operator.reconcile.rows import Rows
+
+_STARTS_SMALL: Final = frozenset({Scope.CONFIGURATION, Scope.ENDPOINT})
+"""A few of a configuration are tried first, and a few of all that share its key: a bad one costs no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ class _Gate:
         self.bounds = bounds
         self.policy = policy
         self.now = now
-        self.models = models_of(plan)
+        self.owned = owned_lanes(plan)
+        self.proven = {lane for name in bounds.breaker.proven if name in self.owned for lane in self.owned[name]}
         self.active = 0
         self.in_lane: Counter[Lane] = Counter()
         self.probing: set[Lane] = set()
@@ -101,7 +106,7 @@ class _Gate:
         return tuple(lane for lane in self._lanes(row) if lane in open_) if open_ else ()
 
     def _lanes(self, row: Row) -> Iterator[Lane]:
-        return (lane for lane in lanes_of(row, self.models) if lane.scope is not Scope.NODE)  # its next node is not known
+        return (lane for lane in lanes_of(row, self.owned) if lane.scope is not Scope.NODE)  # its next node is not known
 
     def _let_in(self, row: Row, *, due: bool) -> bool:
         """Whether there is a place in every lane; takes it. ``due``: a probe may go now, whatever the time."""
@@ -124,7 +129,7 @@ class _Gate:
 
     def _cap(self, lane: Lane) -> int:
         cap = self.bounds.caps.get(lane, self.bounds.parallelism)
-        if lane.scope is Scope.CONFIGURATION and lane.name not in self.bounds.breaker.proven:
+        if lane.scope in _STARTS_SMALL and lane not in self.proven:
             return min(cap, self.policy.unproven)
         return cap
 
@@ -132,10 +137,10 @@ class _Gate:
 def missing(plan: FrozenPlan, rows: Rows, window: int, per_step: int, full: frozenset[Lane] = frozenset()) -> tuple[int, ...]:
     """Ordinals to create now, in the order of admission: holes that a crash left and the next of the window of ``window`` trials
     that are not terminal. What waits in a lane that takes no more neither fills the window nor gets company."""
-    models = models_of(plan)
+    owned = owned_lanes(plan)
 
     def stuck(row: Row) -> bool:
-        return row.awaiting or (row.phase not in ACTIVE and bool(full) and not full.isdisjoint(lanes_of(row, models)))
+        return row.awaiting or (row.phase not in ACTIVE and bool(full) and not full.isdisjoint(lanes_of(row, owned)))
 
     open_now = sum(not stuck(row) for row in rows.open.values())
     wanted = min(per_step, window - open_now)
@@ -143,15 +148,11 @@ def missing(plan: FrozenPlan, rows: Rows, window: int, per_step: int, full: froz
     for ordinal in order_of(plan).ordinals if wanted > 0 else ():
         if len(found) >= wanted:
             break
-        if ordinal not in rows and (not full or full.isdisjoint(_lanes_of_cell(plan, ordinal, models))):
+        if ordinal not in rows and (not full or full.isdisjoint(_lanes_of_cell(plan, ordinal, owned))):
             found.append(ordinal)
     return tuple(found)
 
 
-def _lanes_of_cell(plan: FrozenPlan, ordinal: int, models: Mapping[str, str]) -> tuple[Lane, ...]:
+def _lanes_of_cell(plan: FrozenPlan, ordinal: int, owned: Owned) -> tuple[Lane, ...]:
     cell = plan.coordinates(ordinal)
-    return (
-        Lane(Scope.CONFIGURATION, cell.configuration),
-        Lane(Scope.MODEL, models[cell.configuration]),
-        Lane(Scope.TASK, cell.task),
-    )
+    return (*owned[cell.configuration], Lane(Scope.TASK, cell.task))

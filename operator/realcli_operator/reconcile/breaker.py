@@ -1,7 +1,7 @@
 """The circuit breaker: a lane whose recent ends share one infrastructure reason admits but a probe every few minutes. Pure.
 
 Derived from the trials' statuses at every step. An end counts for the lane that it speaks of: that a configuration is broken is
-seen on several tasks, that a task is broken on several configurations; what an open configuration or model explains is not
+seen on several tasks, that a task is broken on several configurations; what an open configuration or endpoint explains is not
 held against a task or node.
 """
 
@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.recent import End, Lane, Row, Scope, lanes_of, models_of, parsed
+from realcli_operator.reconcile.recent import End, Lane, Row, Scope, lanes_of, owned_lanes, parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class _Lanes:
     ) -> None:
         self.now = now
         self.policy = policy
-        self.models = models_of(plan)
-        self.configurations_of_model = Counter(self.models.values())
+        self.owned = owned_lanes(plan)
+        self.configurations_of = Counter(endpoint for _, _, endpoint in self.owned.values())
         self.tasks = min(2, len(plan.tasks))
         self.configurations = min(2, len(plan.configurations))
         self.ends = ends[: policy.recent_ends]
@@ -103,7 +103,7 @@ class _Lanes:
 
     def breaker(self) -> Breaker:
         found: dict[Lane, Open] = {}
-        self._judge((Scope.CONFIGURATION, Scope.MODEL), found)
+        self._judge((Scope.CONFIGURATION, Scope.ENDPOINT), found)
         self._judge((Scope.TASK, Scope.NODE), found)
         self._prove()
         return Breaker(found, frozenset(self.proven), min(self.times, default=None))
@@ -112,9 +112,9 @@ class _Lanes:
         explained = frozenset(found)
 
         def lanes(end: End) -> list[Lane]:
-            return [lane for lane in end.lanes(self.models) if lane.scope in scopes]
+            return [lane for lane in end.lanes(self.owned) if lane.scope in scopes]
 
-        failing = [end for end in self.ends if end.failing and explained.isdisjoint(end.lanes(self.models))]
+        failing = [end for end in self.ends if end.failing and explained.isdisjoint(end.lanes(self.owned))]
         counts = Counter(lane for end in failing for lane in lanes(end))
         suspects = {lane for lane, number in counts.items() if number >= self.policy.breaker_ends}
         if not suspects:
@@ -136,10 +136,10 @@ class _Lanes:
         self.well: dict[Lane, str] = {}
         self.working: dict[Lane, list[Row]] = defaultdict(list)
         for row in self.healthy:
-            for lane in suspects.intersection(lanes_of(row, self.models)):
+            for lane in suspects.intersection(lanes_of(row, self.owned)):
                 self.well[lane] = max(row.begun or "", self.well.get(lane, ""))
         for row in self.active:
-            for lane in suspects.intersection(lanes_of(row, self.models)):
+            for lane in suspects.intersection(lanes_of(row, self.owned)):
                 self.working[lane].append(row)
 
     def _opened(self, lane: Lane, window: Sequence[End]) -> Open | None:
@@ -167,12 +167,14 @@ class _Lanes:
         match lane.scope:
             case Scope.CONFIGURATION:
                 return tasks >= self.tasks
-            case Scope.MODEL:
-                return self.configurations_of_model[lane.name] > 1 and configurations > 1 and tasks >= self.tasks
+            case Scope.ENDPOINT:
+                return self.configurations_of[lane] > 1 and configurations > 1 and tasks >= self.tasks
             case Scope.TASK:
                 return configurations >= self.configurations
             case Scope.NODE:
                 return configurations >= self.configurations and tasks >= self.tasks
+            case Scope.MODEL:  # its endpoints speak for themselves: another key may be good
+                return False
 
     def _outlived(self, lane: Lane, failing: Sequence[End]) -> bool:
         """Whether an attempt that began after the last failure works for twice as long as any that failed."""

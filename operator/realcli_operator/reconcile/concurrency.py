@@ -13,7 +13,7 @@ from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.sweep import SweepSpec
 from realcli.api.sweepstatus import Concurrency
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.recent import ACTIVE, End, Lane, Row, Scope, admission_lanes, models_of
+from realcli_operator.reconcile.recent import ACTIVE, End, Lane, Row, Scope, admission_lanes, owned_lanes
 
 
 def asked_caps(plan: FrozenPlan, spec: SweepSpec) -> dict[Lane, int]:
@@ -38,12 +38,12 @@ def throttled_caps(
     share = Decimal(policy.throttled_share)
     if not any((end.row.throttled or 0) > share for end in ends):
         return {}
-    models = models_of(plan)
+    owned = owned_lanes(plan)
     recent: dict[Lane, list[End]] = defaultdict(list)
     for end in ends:
         if end.row.throttled is None:
             continue
-        for lane in admission_lanes(end.row, models):
+        for lane in admission_lanes(end.row, owned):
             if len(recent[lane]) < policy.throttle_window:
                 recent[lane].append(end)
     hot = {lane for lane, found in recent.items() if any((end.row.throttled or 0) > share for end in found)}
@@ -51,7 +51,7 @@ def throttled_caps(
         return {}
     of_lane: dict[Lane, list[Row]] = defaultdict(list)
     for row in rows.values():
-        for lane in admission_lanes(row, models):
+        for lane in admission_lanes(row, owned):
             if lane in hot:
                 of_lane[lane].append(row)
     asked = asked_caps(plan, spec)

@@ -40,7 +40,8 @@ class Policy:
     creates_per_step: int = 200
     """Trials: as many as a busy API server makes in some seconds, during which the sweep is not looked at."""
     unproven: int = 5
-    """Trials of a configuration that may have a pod as long as nothing shows that it works."""
+    """Trials of a configuration (and of all configurations of an endpoint) that may have a pod as long as nothing shows that it
+    works."""
     proving: float = 300.0
     """An attempt that works for this long shows that its configuration does."""
     recent_ends: int = 2000

@@ -12,7 +12,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from realcli.api.outcomes import BY_REASON, Effect, Phase, is_valid
 from realcli.api.plan import Plan as FrozenPlan
@@ -36,18 +36,25 @@ class Scope(StrEnum):
 
     CONFIGURATION = "Configuration"
     MODEL = "Model"
+    ENDPOINT = "Endpoint"
     TASK = "Task"
     NODE = "Node"
 
 
 class Lane(NamedTuple):
-    """All attempts of one configuration, model, task or node."""
+    """All attempts of one configuration, model, endpoint of a model, task or node."""
 
     scope: Scope
     name: str
 
     def __str__(self) -> str:
         return f"{self.scope.lower()} {self.name}"
+
+
+Owned = Mapping[str, tuple[Lane, Lane, Lane]]
+"""Configuration → the lanes of all its trials: its own, its model's, its endpoint's."""
+NO_MODEL: Final = Lane(Scope.MODEL, "")
+NO_ENDPOINT: Final = Lane(Scope.ENDPOINT, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,29 +176,28 @@ class End(NamedTuple):
     began: str | None
     node: str | None
 
-    def lanes(self, models: Mapping[str, str]) -> tuple[Lane, ...]:
+    def lanes(self, owned: Owned) -> tuple[Lane, ...]:
         """Those it speaks of."""
-        found = (*admission_lanes(self.row, models), _lane(Scope.TASK, self.row.task))
+        found = (*_of_configuration(self.row, owned), _lane(Scope.TASK, self.row.task))
         return (*found, _lane(Scope.NODE, self.node)) if self.node else found
 
 
-def lanes_of(row: Row, models: Mapping[str, str]) -> tuple[Lane, ...]:
+def lanes_of(row: Row, owned: Owned) -> tuple[Lane, ...]:
     """The lanes of a trial and its newest attempt."""
-    lanes = (*admission_lanes(row, models), _lane(Scope.TASK, row.task))
+    lanes = (*_of_configuration(row, owned), _lane(Scope.TASK, row.task))
     node = row.node
     return (*lanes, _lane(Scope.NODE, node)) if node else lanes
 
 
-def admission_lanes(row: Row, models: Mapping[str, str]) -> tuple[Lane, Lane]:
+def admission_lanes(row: Row, owned: Owned) -> tuple[Lane, Lane]:
     """The lanes whose concurrency is limited."""
+    configuration, model, _ = _of_configuration(row, owned)
+    return configuration, model
+
+
+def _of_configuration(row: Row, owned: Owned) -> tuple[Lane, Lane, Lane]:
     configuration = row.configuration
-    return _pair(configuration, models.get(configuration, ""))
-
-
-@lru_cache(maxsize=8192)
-def _pair(configuration: str, model: str) -> tuple[Lane, Lane]:
-    """Made once: a step asks for those of thousands of trials."""
-    return Lane(Scope.CONFIGURATION, configuration), Lane(Scope.MODEL, model)
+    return owned.get(configuration) or (_lane(Scope.CONFIGURATION, configuration), NO_MODEL, NO_ENDPOINT)
 
 
 @lru_cache(maxsize=8192)
@@ -199,9 +205,16 @@ def _lane(scope: Scope, name: str) -> Lane:
     return Lane(scope, name)
 
 
-def models_of(plan: FrozenPlan) -> dict[str, str]:
-    """Configuration → model."""
-    return {configuration.name: configuration.model for configuration in plan.configurations}
+def owned_lanes(plan: FrozenPlan) -> Owned:
+    """Configuration → itself, its model, and the endpoint it asks that model at: each API of a model has an address and a key."""
+    return {
+        one.name: (
+            _lane(Scope.CONFIGURATION, one.name),
+            _lane(Scope.MODEL, one.model),
+            _lane(Scope.ENDPOINT, f"{one.model}/{one.api}"),
+        )
+        for one in plan.configurations
+    }
 
 
 def ends_of(rows: Iterable[Row]) -> list[End]:

@@ -103,7 +103,7 @@ class TestOrderAndLimits:
     def test_a_model_has_at_most_what_was_asked_for(self, two: World) -> None:
         admission = two.admit(caps={lane(Scope.MODEL, "x"): 2}, parallelism=8)
         assert two.configurations(admission.new) == {"one.x": 2, "two.y": 5}, "and the other not known to work: five"
-        assert {lane(Scope.MODEL, "x"), lane(Scope.CONFIGURATION, "two.y")} == admission.full
+        assert {lane(Scope.MODEL, "x"), lane(Scope.CONFIGURATION, "two.y"), lane(Scope.ENDPOINT, "y/anthropic")} == admission.full
 
     def test_who_runs_counts(self, two: World) -> None:
         first = two.ordinals("one.x")[0]
@@ -114,6 +114,16 @@ class TestOrderAndLimits:
         assert two.configurations(two.admit().new) == {"one.x": 5, "two.y": 5}
         two.ended(two.ordinals("one.x")[0], ago=10)
         assert two.configurations(two.admit().new) == {"one.x": 11, "two.y": 5}
+
+    def test_so_do_all_configurations_of_a_key_together(self, a: Any) -> None:
+        """Whatever their number: what is wrong with the key, five trials find out."""
+        world = World(a, a.wide("a.x", "b.x", "c.x", "d.x", "e.y", tasks=8, repeats=1, modes=("EXEC",)))
+        world.waits(*range(world.plan.size))
+        found = world.configurations(world.admit().new)
+        assert (sum(found.values()) - found["e.y"], found["e.y"]) == (5, 5)
+        assert lane(Scope.ENDPOINT, "x/anthropic") in world.admit().full
+        world.ended(world.ordinals("a.x")[0], ago=10)
+        assert world.configurations(world.admit().new) == {"a.x": 7, "b.x": 5, "c.x": 5, "d.x": 5, "e.y": 5}
 
     def test_a_configuration_whose_attempt_works_for_minutes_is_known_to(self, two: World) -> None:
         two.works(two.ordinals("one.x")[0], since=POLICY.proving - 7)
@@ -239,13 +249,16 @@ class TestBreaker:
         fail(two, "one.x", "ProviderUnavailable", 12)
         assert list(two.breaker().open) == [lane(Scope.CONFIGURATION, "one.x")]
 
-    def test_a_model_is_broken_where_all_that_use_it_are(self, a: Any) -> None:
-        world = World(a, a.wide("one.x", "two.x", "two.y", tasks=4, repeats=1, modes=("EXEC",)))
+    def test_an_endpoint_is_broken_where_all_that_ask_it_are(self, a: Any) -> None:
+        """Its key is revoked, say; the model's other API has another."""
+        plan = a.wide("one.x", "two.x", "two.y", "new.x", tasks=4, repeats=1, modes=("EXEC",))
+        others = [c.model_copy(update={"api": "responses"}) if c.name == "new.x" else c for c in plan.configurations]
+        world = World(a, plan.model_copy(update={"configurations": others}))
         world.waits(*range(world.plan.size))
         for configuration in ("one.x", "two.x"):
             fail(world, configuration, "ProviderUnavailable", 2)
-        assert list(world.breaker().open) == [lane(Scope.MODEL, "x")]
-        assert world.configurations(world.admit().new) == {"two.y": 4}
+        assert list(world.breaker().open) == [lane(Scope.ENDPOINT, "x/anthropic")]
+        assert world.configurations(world.admit().new) == {"new.x": 4, "two.y": 4}
 
     def test_a_node_is_named_and_nothing_else_stops(self, two: World) -> None:
         for ordinal in (0, 7, 14):

@@ -206,6 +206,26 @@ async def test_one_bad_key_costs_few_pods_and_the_others_go_on(a: Any) -> None:
     assert sorted(told) == ["BreakerClosed", "BreakerOpen"]
 
 
+async def test_one_bad_key_of_three_configurations_costs_as_few(a: Any) -> None:
+    """A configuration that asks the same model at its other API goes on at once."""
+
+    def ends(configuration: str, pod: Any) -> tuple[float, str]:
+        if configuration in ("p.x", "q.x", "r.x"):
+            return 20, a.work_invalid("ProviderUnavailable", "401 invalid x-api-key")
+        return 3600, a.work_sealed()
+
+    plan = a.wide("p.x", "q.x", "r.x", "other.x", tasks=8, repeats=2, modes=("EXEC",))
+    others = [c.model_copy(update={"api": "responses"}) if c.name == "other.x" else c for c in plan.configurations]
+    model = a.spec().models[0].dump() | {"name": "x"}
+    model["endpoints"] |= {"responses": model["endpoints"]["anthropic"]}
+    hours = Hours(a, plan.model_copy(update={"configurations": others}), ends, {"parallelism": 60, "models": [model]})
+    await hours.run(15 * 60)
+    assert sum(len(began) for name, began in hours.began.items() if name != "other.x") <= 10
+    assert len(hours.began["other.x"]) == 16, "all of them"
+    degraded = next(c for c in hours.status["conditions"] if c["type"] == "Degraded")
+    assert "endpoint x/anthropic: " in degraded["message"]
+
+
 async def test_throttling_halves_what_runs_of_that_model(a: Any) -> None:
     throttled = True
 
