@@ -60,7 +60,7 @@ def of_script(options: Options, what: Peer, keep: Path | None = None) -> Json:
         "trialsPerMinute": round(60 * size.trials / seconds, 1),
         "podsPerMinute": round(120 * size.trials / seconds, 1), "podsEnded": len(journal), "use": used_by,
         "cpuPerPodMs": per_pod(used_by, 2 * size.trials), "audit": {"writes_of_all": found.writes_of_all},
-        "writesPerJob" if what == "jobs" else "writesPerPod": round(sum(found.writes_of_all.values()) / (2 * size.trials), 2),
+        "writesPerPod": round(sum(found.writes_of_all.values()) / (2 * size.trials), 2),
     }  # fmt: skip
 
 
