@@ -10,7 +10,7 @@ from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.sweepstatus import Resolved
 from realcli_operator.reconcile.admission import Admission, Bounds, admit
 from realcli_operator.reconcile.breaker import Breaker, breaker_of
-from realcli_operator.reconcile.concurrency import asked_caps, shown, throttled_caps
+from realcli_operator.reconcile.concurrency import asked_caps, shown, throttle_ends, throttled_caps
 from realcli_operator.reconcile.conditions import find, is_true, without
 from realcli_operator.reconcile.confirming import confirmation, is_dearer
 from realcli_operator.reconcile.measured import due, measured
@@ -31,7 +31,7 @@ class Admitting(SweepStep):
         spec = self.facts.spec
         ends = rows.newest_ends(self.policy.recent_ends)
         breaker = breaker_of(plan, rows.open.values(), ends, self.now, self.policy, +rows.sealed)
-        throttled = throttled_caps(plan, rows, rows.throttle_ends(self.policy.throttle_window), spec, self.policy)
+        throttled = throttled_caps(plan, rows, throttle_ends(rows, spec, self.policy), spec, self.policy)
         self.spent = self._spending(rows)
         held = self.suspended or self.cancelled or self.spent or self.unconfirmed
         holders = frozenset(row.trial for row in self.status.controls if row.end is None)

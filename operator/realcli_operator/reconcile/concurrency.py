@@ -14,6 +14,7 @@ from realcli.api.sweep import SweepSpec
 from realcli.api.sweepstatus import Concurrency
 from realcli_operator.reconcile.policy import Policy
 from realcli_operator.reconcile.recent import ACTIVE, End, Lane, Row, Scope, admission_lanes, owned_lanes
+from realcli_operator.reconcile.rows import Rows
 
 
 def asked_caps(plan: FrozenPlan, spec: SweepSpec) -> dict[Lane, int]:
@@ -24,6 +25,18 @@ def asked_caps(plan: FrozenPlan, spec: SweepSpec) -> dict[Lane, int]:
         for model in spec.models
         if model.max_concurrent_trials is not None and model.name in used
     }
+
+
+def window_of(spec: SweepSpec, policy: Policy) -> int:
+    """Ends of a lane that its limit is derived from: those of all that ran when it was cut, and as many as give back what the
+    cut took. With fewer the cut would be forgotten at once, and what it ended would cut again."""
+    return max(policy.throttle_window, (policy.restore_after + 1) * spec.parallelism)
+
+
+def throttle_ends(rows: Rows, spec: SweepSpec, policy: Policy) -> list[End]:
+    """Ends that tell of throttling, newest first; [] where the provider throttles nobody: a step walks through none then."""
+    share = Decimal(policy.throttled_share)
+    return rows.throttle_ends(window_of(spec, policy)) if any(met > share for met in rows.shares) else []
 
 
 def throttled_caps(
@@ -39,12 +52,13 @@ def throttled_caps(
     if not any((end.row.throttled or 0) > share for end in ends):
         return {}
     owned = owned_lanes(plan)
+    window = window_of(spec, policy)
     recent: dict[Lane, list[End]] = defaultdict(list)
     for end in ends:
         if end.row.throttled is None:
             continue
         for lane in admission_lanes(end.row, owned):
-            if len(recent[lane]) < policy.throttle_window:
+            if len(recent[lane]) < window:
                 recent[lane].append(end)
     hot = {lane for lane, found in recent.items() if any((end.row.throttled or 0) > share for end in found)}
     if not hot:

@@ -55,7 +55,7 @@ class Policy:
     throttled_share: str = "0.1"
     """An attempt that met 429 in more than this share of its requests was throttled."""
     throttle_window: int = 100
-    """Ends of a model or configuration that its concurrency is derived from."""
+    """Ends of a model or configuration that its concurrency is derived from, at least; see `concurrency.window_of`."""
     restore_after: int = 4
     """Ends without throttling that give one place back."""
     judges: int = 4

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal
 from typing import NamedTuple
 
 from realcli.api.outcomes import Phase
@@ -63,6 +64,8 @@ class Rows(Mapping[int, Row]):
         self._finished: Counter[int] = Counter()
         self.sealed: Counter[str] = Counter()
         """By configuration."""
+        self.shares: Counter[Decimal] = Counter()
+        """Of requests that the provider answered 429: how many last attempts met it."""
         self.spent = NOTHING
         self.update(trials)
 
@@ -170,3 +173,7 @@ class Rows(Mapping[int, Row]):
             self._finished[self._plan.group_of(row.ordinal)] += number
         if row.phase is Phase.SEALED:
             self.sealed[row.configuration] += number
+        if row.throttled is not None:
+            self.shares[row.throttled] += number
+            if not self.shares[row.throttled]:
+                del self.shares[row.throttled]

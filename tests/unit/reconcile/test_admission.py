@@ -176,6 +176,27 @@ class TestThrottling:
         assert set(two.caps(parallelism=100).values()) == {3}
         assert two.caps(parallelism=3) == {}, "a limit that is none is not shown"
 
+    @pytest.mark.parametrize("done", [1, 99, 150, 400])
+    def test_one_time_of_throttling_halves_once_however_many_ran(self, a: Any, done: int) -> None:
+        world = World(a, a.wide("one.x", tasks=40, repeats=10, modes=("EXEC",)))
+        for index, ordinal in enumerate(world.ordinals("one.x")):
+            if index < done:
+                world.ended(ordinal, ago=1000 - index, took=3600, throttled="0.5")
+            else:
+                world.works(ordinal, since=5000)
+        assert set(world.caps(parallelism=500).values()) == {200}
+
+    @pytest.mark.parametrize(("clean", "limit"), [(0, 60), (3, 60), (99, 84), (100, 85), (101, 85), (160, 100)])
+    def test_what_was_cut_comes_back_one_by_one(self, a: Any, clean: int, limit: int) -> None:
+        world = World(a, a.wide("one.x", tasks=40, repeats=10, modes=("EXEC",)))
+        first, *others = world.ordinals("one.x")
+        world.ended(first, ago=5000, took=3600, throttled="0.5")
+        for ordinal in others[:119]:
+            world.works(ordinal, since=6000)
+        for index, ordinal in enumerate(others[119 : 119 + clean]):
+            world.ended(ordinal, ago=4000 - index, took=100, throttled="0")
+        assert set(world.caps(parallelism=130).values()) == {limit}
+
     def test_never_below_one(self, two: World) -> None:
         self.in_flight(two, 1, 1, "1")
         assert set(two.caps(parallelism=100).values()) == {1}

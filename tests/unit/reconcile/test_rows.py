@@ -67,6 +67,7 @@ def seen(rows: Rows, plan: Any) -> dict[str, Any]:
         "ends": rows.newest_ends(100),
         "two": rows.newest_ends(2),
         "throttle": rows.throttle_ends(2),
+        "shares": dict(rows.shares),
     }
 
 
