@@ -56,7 +56,7 @@ def newest(found: Iterable[Json]) -> list[Json]:
     for session in pairs.values():
         whole = [one for pair in session.values() if {"sweep", "jobs"} <= {one["what"] for one in pair} for one in pair]
         if whole:
-            last["pair", whole[0]["trials"], whole[0]["parallelism"]] = whole
+            last[("pair",)] = whole
     return sorted((one for ones in last.values() for one in ones), key=lambda one: str(one["file"]))
 
 

@@ -33,7 +33,8 @@ class Reconciler(Protocol[Observed, Plan]):
     """One kind of key, in three parts of which the middle one is pure."""
 
     async def observe(self, key: Key) -> Observed | None:
-        """What is known of the key (store, fresh reads on recovery paths); None: the object is gone."""
+        """What is known of the key (store, fresh reads on recovery paths); None: the object is gone or needs nothing more, until
+        something changes."""
         ...
 
     def decide(self, observed: Observed, now: datetime) -> Plan:
@@ -120,7 +121,7 @@ class Workers:
         reconciler = self._reconcilers[key.kind]
         observed = await reconciler.observe(key)
         if observed is None:
-            self._queue.forget(key)
+            self._queue.drop(key)
             return
         plan = reconciler.decide(observed, self._clock.now())
         done = await reconciler.execute(key, observed, plan)

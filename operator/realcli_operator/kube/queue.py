@@ -14,6 +14,8 @@ from typing import Any, Generic, TypeVar
 from realcli_operator.kube.clock import Clock, SystemClock
 
 K = TypeVar("K")
+SUPERSEDED = 64
+"""Delays that an earlier one has superseded may be this many more than those that count, before they are thrown away."""
 
 
 class ShutDown(Exception):
@@ -51,8 +53,8 @@ class QueueStats:
 
 
 class KeyedQueue(Generic[K]):
-    """Keys wait in order of arrival, urgent ones before all others; adding a waiting key does nothing, adding one in process
-    queues it once more after `done`. One event loop, any number of workers."""
+    """Keys wait in order of arrival, urgent ones before the others but never two of them in a row while others wait; adding a
+    waiting key does nothing, adding one in process queues it once more after `done`. One event loop, any number of workers."""
 
     def __init__(
         self,
@@ -65,7 +67,9 @@ class KeyedQueue(Generic[K]):
         self._urgent = urgent
         self._backoff = backoff or Backoff()
         self._rng = rng
-        self._ready: OrderedDict[K, float] = OrderedDict()  # key -> since when it waits
+        self._ready: dict[bool, OrderedDict[K, float]] = {True: OrderedDict(), False: OrderedDict()}
+        """By whether they are urgent: key → since when it waits."""
+        self._last_was_urgent = False
         self._dirty: dict[K, float] = {}  # added again while in process
         self._processing: set[K] = set()
         self._delayed: dict[K, float] = {}  # key -> due, the earliest asked for
@@ -87,7 +91,7 @@ class KeyedQueue(Generic[K]):
         self._added += 1
         if key in self._processing:
             self._dirty.setdefault(key, self._clock.monotonic())
-        elif key not in self._ready:
+        elif key not in self._ready[self._urgent(key)]:
             self._enqueue(key, self._clock.monotonic())
 
     def add_after(self, key: K, seconds: float) -> None:
@@ -103,6 +107,9 @@ class KeyedQueue(Generic[K]):
             return
         self._delayed[key] = due
         heapq.heappush(self._heap, (due, next(self._order), key))
+        if len(self._heap) > 2 * len(self._delayed) + SUPERSEDED:
+            self._heap = [(due, next(self._order), key) for key, due in self._delayed.items()]
+            heapq.heapify(self._heap)
         if self._heap[0][2] == key:
             self._heap_changed.set()
 
@@ -118,16 +125,23 @@ class KeyedQueue(Generic[K]):
         """Success: the next failure starts with the shortest delay again."""
         self._failures.pop(key, None)
 
+    def drop(self, key: K) -> None:
+        """Its object is gone or over: its delays and failures are forgotten. What is added from now on counts."""
+        self.forget(key)
+        self._delayed.pop(key, None)
+
     def failures(self, key: K) -> int:
         """Failures in a row."""
         return self._failures.get(key, 0)
 
     def try_get(self) -> K | None:
-        """The key that waits longest, now in process until `done`; None when none is ready."""
+        """The key whose turn it is, now in process until `done`; None when none is ready."""
         self.promote()
-        if not self._ready:
+        urgent, others = self._ready[True], self._ready[False]
+        if not urgent and not others:
             return None
-        key, _ = self._ready.popitem(last=False)
+        self._last_was_urgent = bool(urgent) and not (others and self._last_was_urgent)
+        key, _ = self._ready[self._last_was_urgent].popitem(last=False)
         self._processing.add(key)
         self._max_processing = max(self._max_processing, len(self._processing))
         self._last_progress = self._clock.monotonic()
@@ -197,14 +211,10 @@ class KeyedQueue(Generic[K]):
     def stats(self) -> QueueStats:
         """Sizes, high-water marks, ages."""
         now = self._clock.monotonic()
-        waiting = list(self._dirty.values())
-        for key, since in self._ready.items():
-            waiting.append(since)
-            if not self._urgent(key):  # the urgent ones are few, and behind them all wait in order
-                break
-        oldest = min(waiting, default=now)
+        first = (next(iter(ready.values())) for ready in self._ready.values() if ready)
+        oldest = min((*self._dirty.values(), *first), default=now)
         return QueueStats(
-            ready=len(self._ready),
+            ready=self._waiting(),
             processing=len(self._processing),
             delayed=len(self._delayed),
             max_ready=self._max_ready,
@@ -216,11 +226,12 @@ class KeyedQueue(Generic[K]):
         )
 
     def _enqueue(self, key: K, since: float) -> None:
-        self._ready[key] = since
-        if self._urgent(key):
-            self._ready.move_to_end(key, last=False)
-        self._max_ready = max(self._max_ready, len(self._ready))
+        self._ready[self._urgent(key)][key] = since
+        self._max_ready = max(self._max_ready, self._waiting())
         self._wake_one()
+
+    def _waiting(self) -> int:
+        return sum(map(len, self._ready.values()))
 
     def _wake_one(self) -> None:
         while self._getters:

@@ -96,6 +96,16 @@ async def test_a_deadline_comes_back_without_an_event(rig: Rig, until: Any) -> N
     await until(lambda: rig.reconciler.steps.count(("execute", "deadline")) == 2)
 
 
+async def test_an_object_that_is_over_is_not_looked_at_when_its_deadline_comes(rig: Rig, until: Any) -> None:
+    rig.add("deadline", None, "gone")
+    await until(lambda: rig.queue.stats().delayed == 1)
+    await until(lambda: rig.queue.stats().processing == 0)
+    rig.queue.add(trial_key("one", "deadline"))
+    await until(lambda: rig.reconciler.steps.count(("observe", "deadline")) == 2)
+    await until(lambda: rig.queue.stats().processing == 0)
+    assert rig.queue.stats().delayed == 0
+
+
 class Odd(BaseException):
     """Neither an Exception nor a cancellation."""
 

@@ -231,7 +231,7 @@ def test_oldest_age_counts_from_the_first_request(clock: Any) -> None:
     assert queue.stats().idle == 9
 
 
-def test_urgent_keys_go_before_all_others(clock: Any) -> None:
+def test_urgent_keys_go_before_others_in_their_own_order(clock: Any) -> None:
     queue: KeyedQueue[str] = KeyedQueue(clock, urgent=str.isupper)
     for key in ("a", "b"):
         queue.add(key)
@@ -239,8 +239,49 @@ def test_urgent_keys_go_before_all_others(clock: Any) -> None:
     for key in ("S", "T", "a", "c"):
         queue.add(key)
     assert queue.stats().oldest_age == 5, "an urgent key does not hide that another waits longer"
-    assert [queue.try_get() for _ in range(6)] == ["T", "S", "a", "b", "c", None]
+    assert [queue.try_get() for _ in range(6)] == ["S", "a", "T", "b", "c", None]
     queue.add("S")  # in process: queued once more after it
     queue.add("d")
     queue.done("S")
     assert [queue.try_get() for _ in range(2)] == ["S", "d"]
+
+
+def test_no_urgent_key_waits_for_ever_behind_another_and_no_other_behind_them(clock: Any) -> None:
+    queue: KeyedQueue[str] = KeyedQueue(clock, urgent=str.isupper)
+    for key in ("T", "a", "b", "S"):
+        queue.add(key)
+    handed = []
+    for _ in range(8):  # T and S want to be looked at again as soon as they were
+        key = queue.try_get()
+        assert key is not None
+        handed.append(key)
+        queue.done(key)
+        if key.isupper():
+            queue.add(key)
+    assert handed == ["T", "a", "S", "b", "T", "S", "T", "S"]
+
+
+def test_a_delay_that_is_superseded_again_and_again_leaves_nothing_behind(clock: Any) -> None:
+    queue: KeyedQueue[int] = KeyedQueue(clock)
+    for key in range(100):
+        for shorter in range(50):
+            queue.add_after(key, 36_000.0 - shorter)
+    assert queue.stats().delayed == 100
+    assert len(queue._heap) <= 300, "what is superseded goes before its time has come"
+    clock.advance(36_000)
+    handed = {queue.try_get() for _ in range(101)}
+    assert handed == {*range(100), None}
+
+
+def test_a_key_that_is_over_has_no_delay_left(clock: Any) -> None:
+    queue: KeyedQueue[str] = KeyedQueue(clock)
+    queue.add_after("over", 100)
+    queue.add_after("other", 50)
+    queue.add_failed("over", at_least=200)
+    queue.drop("over")
+    assert (queue.stats().delayed, queue.failures("over")) == (1, 0)
+    clock.advance(1000)
+    assert [queue.try_get(), queue.try_get()] == ["other", None]
+    queue.add_after("over", 10)
+    clock.advance(10)
+    assert queue.try_get() == "over", "a key of that name may come again"
