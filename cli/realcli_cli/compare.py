@@ -20,7 +20,7 @@ from realcli.scoring.loading import load_score_input
 from realcli.scoring.scorerow import decimal, signed
 from realcli.storage.port import NotFound
 from realcli_cli.main import UserError
-from realcli_cli.places import is_address, object_in_cluster, place_of_uri
+from realcli_cli.places import is_address, kubectl_said, object_in_cluster, place_of_uri
 from realcli_cli.score import read
 
 RUNS = "tables/runs.json"
@@ -184,10 +184,10 @@ def _load(place: str, endpoint: str | None, namespace: str | None, other: str) -
         return _report(latest_good(place.removeprefix(LATEST), namespace, other), endpoint)
     if Path(place).is_file():
         return read(Path(place))
+    if "://" not in place and place.endswith((".json", ".yaml", ".yml")):
+        raise UserError(f"{place}: there is no such file")
     if is_address(place):
         return _report(place, endpoint)
-    if place.endswith((".json", ".yaml", ".yml")):
-        raise UserError(f"{place}: there is no such file")
     return _report(_report_of(object_in_cluster("benchmarksweeps", place, namespace)), endpoint)
 
 
@@ -196,7 +196,7 @@ def _report(uri: str, endpoint: str | None) -> ScoreInput:
         uri = uri.removeprefix("file://")
     if "://" not in uri and Path(uri).is_file():
         return read(Path(uri))
-    place = place_of_uri(uri.rstrip("/"), endpoint)
+    place = place_of_uri(uri if uri.endswith("://") else uri.rstrip("/"), endpoint)
     key = place.key if place.key.endswith(".json") else "/".join(part for part in (place.key.strip("/"), RUNS) if part)
     try:
         data = place.store.get(key)
@@ -235,7 +235,7 @@ def latest_good(selector: str, namespace: str | None, other: str = "") -> str:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise UserError(f"{LATEST}{selector}: {done.stderr.strip()}")
+        raise UserError(f"{LATEST}{selector}: {kubectl_said(done.stderr)}")
     return choose_latest_good(json.loads(done.stdout)["items"], selector, other)
 
 

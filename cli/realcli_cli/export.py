@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +15,7 @@ from realcli.scoring.records import GroupMember
 from realcli.trajectory import Trajectory
 from realcli.trajectory.atif import Sealed, atif_of
 from realcli.trajectory.atif_document import AtifDocument
+from realcli_cli.fresh import must_be_new, new_folder, write_new
 from realcli_cli.main import UserError
 from realcli_cli.places import is_address, object_in_cluster, place_of_status, place_of_uri
 from realcli_cli.sealed import Attempt, Source, source_of, where_of
@@ -39,21 +37,21 @@ def atif(
     namespace: Namespace = None,
 ) -> None:
     """Trajectories in Harbor's interchange format, ATIF: one file for every sealed attempt."""
-    _new(out)
+    must_be_new(out, f"--out {out}")
     found = _source(source, endpoint, namespace)
     if out.suffix == ".json":
         if len(found.sealed) != 1:
             raise UserError(
                 f"{found.shown}: {len(found.sealed)} sealed attempts lie here and a file holds one; --out a directory"
             )
-        _write(out, _document(found, found.sealed[0], found.sealed[0].trajectory()).file())
+        write_new(out, _document(found, found.sealed[0], found.sealed[0].trajectory()).file())
     else:
         names = {f"{_plain(attempt.name)}.json": attempt for attempt in found.sealed}
         if len(names) != len(found.sealed):
             raise UserError(f"{found.shown}: attempts of the same name lie here, of several sweeps; name one sweep")
-        with _folder(out) as folder:
+        with new_folder(out, f"--out {out}") as folder:
             for name, attempt in names.items():
-                _write(folder / name, _document(found, attempt, attempt.trajectory()).file())
+                write_new(folder / name, _document(found, attempt, attempt.trajectory()).file())
     count = len(found.sealed)
     _told("1 trajectory" if count == 1 else f"{count} trajectories", out, [f"{root}: not sealed" for root in found.unsealed])
 
@@ -66,7 +64,7 @@ def harbor(
     namespace: Namespace = None,
 ) -> None:
     """One sweep as a job directory of Harbor: of each trial the attempt that counts."""
-    _new(out)
+    must_be_new(out, f"--out {out}")
     found = _source(source, endpoint, namespace)
     sweeps = {attempt.sweep for attempt in found.sealed} | {where.sweep for r in found.unsealed if (where := where_of(r))}
     if len(sweeps) != 1:
@@ -86,15 +84,15 @@ def harbor(
     if whole:
         total = max(total, len(lock.tasks) * lock.repeats * len(lock.configurations) * len(lock.modes))
     name, counted = out.resolve().name, []
-    with _folder(out) as folder:
+    with new_folder(out, f"--out {out}") as folder:
         try:
             for attempt in attempts:
                 run = _run(found, attempt)
                 counted.append(counted_of(lock, run))
                 for path, content in trial_files(name, lock, run).items():
-                    _write(folder / run.name / path, content)
+                    write_new(folder / run.name / path, content)
             for path, content in job_files(name, lock, counted, total).items():
-                _write(folder / path, content)
+                write_new(folder / path, content)
         except ValueError as error:
             raise UserError(f"{found.shown}: {error}") from error
     _told(f"{len(attempts)} of {total} trials", out, left)
@@ -162,35 +160,6 @@ def _document(found: Source, attempt: Attempt, trajectory: Trajectory) -> AtifDo
         return atif_of(trajectory, attempt, about)
     except ValueError as error:
         raise UserError(f"{attempt.root or found.shown}: {error}") from error
-
-
-def _new(out: Path) -> None:
-    if out.exists() or out.is_symlink():
-        raise UserError(f"--out {out} exists, and nothing is overwritten; name another or remove it first")
-
-
-@contextlib.contextmanager
-def _folder(out: Path) -> Iterator[Path]:
-    """A folder to fill; it gets its name when it is whole."""
-    partial = out.with_name(f".{out.name}.part-{os.getpid()}")
-    try:
-        partial.mkdir(parents=True)
-        yield partial
-        _new(out)
-        partial.rename(out)
-    except OSError as error:
-        raise UserError(f"--out {out} cannot be written: {error.filename}: {error.strerror}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as out:
-            out.write(content)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.filename}: {error.strerror}") from error
 
 
 def _plain(name: str) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 import yaml
 from pydantic import ValidationError
 
+from realcli.api.faults import first_fault
 from realcli.api.judge import Judge
 from realcli.api.models import Api
 from realcli.api.sweep import BenchmarkSweep
@@ -30,6 +31,7 @@ from realcli.known.gate import Gate, Share
 from realcli.known.judges import emulated
 from realcli.known.kept import kept_gate
 from realcli.known.model import Case, KnownError
+from realcli.ledger.show import printable_json, visible
 from realcli.storage import ObjectStore, StorageConfig
 from realcli.storage.opening import open_store
 from realcli.storage.paths import calibration, join
@@ -38,6 +40,7 @@ from realcli_cli.main import UserError
 from realcli_cli.progress import Progress
 
 EMULATED = "emulated:"
+VOTES = 3
 GULLIBLE = EMULATED + "gullible"
 FAILED, MISSED = 1, 3
 """Exit codes: the gate is not passed; a recording is missing. 2 is an error."""
@@ -63,7 +66,7 @@ def calibrate(
     api: Annotated[str | None, typer.Option(help="anthropic, chat or responses; with a model id.")] = None,
     url: Annotated[str | None, typer.Option(help="Base URL of the endpoint; of a sweep, another one to reach it by.")] = None,
     key_env: Annotated[str, typer.Option(help="Environment variable that holds the endpoint's key.")] = "REALCLI_KEY_JUDGE",
-    votes: Annotated[int, typer.Option(min=1, max=9, help="Votes; a sweep says its own.")] = 3,
+    votes: Annotated[int | None, typer.Option(min=1, max=9, help="Votes, 3 without it; a sweep says its own.")] = None,
     temperature: Annotated[str | None, typer.Option(help="Sampling temperature; a sweep says its own.")] = None,
     seed: Annotated[int, typer.Option(help="Of an emulated judge that draws.")] = 0,
     only: Annotated[str | None, typer.Option(help="Scenarios whose id begins with this: a first look, no gate.")] = None,
@@ -80,30 +83,43 @@ def calibrate(
         raise UserError("name one of --judge (emulated:NAME or a model id) and --sweep (a file with spec.judge)")
     if replay is not None and record is not None:
         raise UserError("--replay and --record: name one of them")
+    emulates = (judge or "").startswith(EMULATED)
+    _none_idle(
+        "an emulated judge answers by itself" if emulates else "the sweep says its own" if sweep is not None else None,
+        {"--api": api, "--temperature": temperature, "--url": url if emulates else None, "--votes": None if emulates else votes,
+         "--replay": replay if emulates else None, "--record": record if emulates else None},
+    )  # fmt: skip
     cases = [case for case in known_cases() if case.template.startswith(only or "")]
     if not cases:
         raise UserError(f"--only {only}: no scenario begins with it; expected the beginning of an id such as u.plan")
     kept = None if store is None else _store(store, endpoint)
-    if kept is not None and (only is not None or (judge or "").startswith(EMULATED)):
+    if kept is not None and (only is not None or emulates):
         raise UserError("--store: only the gate of a model over the whole set is kept, for a report to read")
     if (judge or "").startswith(GULLIBLE):
         cases = [injected(case) for case in cases]  # else it would have nothing to obey
     with ExitStack() as closing:
         if judge is not None and judge.startswith(EMULATED):
-            asked = _emulated(judge.removeprefix(EMULATED), votes, seed, cases)
+            asked = _emulated(judge.removeprefix(EMULATED), votes or VOTES, seed, cases)
         else:
-            spec, models = _spec(judge, sweep, api, url, votes, temperature)
+            spec, models = _spec(judge, sweep, api, url, votes or VOTES, temperature)
             asked = _model(spec, models, url, os.environ.get(key_env, ""), key_env, replay, record, kept, closing)
         gate = _ask(asked, cases)
     if kept is not None:
         _keep(*kept, gate)
     typer.echo(
-        gate.model_dump_json(by_alias=True, indent=2)
+        printable_json(gate.model_dump_json(by_alias=True, indent=2))
         if output == "json"
-        else "\n".join(_text(gate, asked.purse, whole=only is None))
+        else "\n".join(map(visible, _text(gate, asked.purse, whole=only is None)))
     )
     if only is None and not gate.passed:
         raise typer.Exit(FAILED)
+
+
+def _none_idle(why: str | None, options: Mapping[str, object]) -> None:
+    """UserError for an option that would be read by nobody."""
+    idle = [name for name, given in options.items() if given is not None]
+    if why is not None and idle:
+        raise UserError(f"{', '.join(idle)}: {why}; leave it out")
 
 
 def _ask(asked: Asked, cases: list[Case]) -> Gate:
@@ -113,7 +129,7 @@ def _ask(asked: Asked, cases: list[Case]) -> Gate:
     try:
         records = judged(cases, asked.settings, asked.backend, asked.purse, Progress(asked.pool, asked.settings.votes))
     except ReplayMiss as error:
-        typer.echo(f"realcli: {error}", err=True)
+        typer.echo(visible(f"realcli: {error}"), err=True)
         raise typer.Exit(MISSED) from error
     except (BackendRefused, BackendUnavailable, Refused) as error:
         raise UserError(str(error)) from error
@@ -152,8 +168,7 @@ def _judge(model: Mapping[str, Any], votes: int) -> Judge:
     try:
         return Judge.model_validate({"model": {k: v for k, v in model.items() if v is not None}, "votes": votes})
     except ValidationError as error:
-        found = error.errors()[0]
-        _wrong(f"{'.'.join(map(str, found['loc']))}: {found['msg']}")
+        raise UserError(first_fault(error)) from error
 
 
 def _endpoints(api: str, url: str) -> dict[str, Any]:
@@ -165,8 +180,10 @@ def _sweep(path: Path) -> BenchmarkSweep:
         return BenchmarkSweep.model_validate(yaml.safe_load(path.read_bytes()))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; expected a YAML file with a BenchmarkSweep") from error
-    except (ValidationError, yaml.YAMLError) as error:
-        raise UserError(f"{path} is no BenchmarkSweep: {error}") from error
+    except ValidationError as error:
+        raise UserError(f"{path} is no BenchmarkSweep: {first_fault(error)}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
 
 
 def _model(
@@ -219,6 +236,8 @@ def _live(api: Api, url: str, key: str, key_env: str, closing: ExitStack) -> Bac
 def _store(uri: str, endpoint: str | None) -> tuple[ObjectStore, str]:
     try:
         config, prefix = StorageConfig.of_uri(uri, endpoint)
+        if config.directory is not None and Path(config.directory).exists() and not Path(config.directory).is_dir():
+            raise ValueError("it is a file; expected a directory or s3://bucket/path")
         return open_store(config), prefix
     except ValueError as error:
         raise UserError(f"--store {uri}: {error}") from error
@@ -265,7 +284,3 @@ def _share(found: Share) -> str:
     if found.low is None or found.high is None:
         return "-"
     return f"{found.hits}/{found.of} [{100 * found.low:.1f}, {100 * found.high:.1f}] %"
-
-
-def _wrong(message: str) -> NoReturn:
-    raise UserError(message)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
+from realcli.api.faults import first_fault
 from realcli.ledger.events import EVENT, Event
 from realcli.ledger.follow import MARK_SECONDS
 from realcli.ledger.reader import MAX_SEGMENT, MAX_WHOLE, FileTooLong, get_bounded
@@ -81,7 +82,9 @@ class Tail:
         except NotFound:
             return None
         except ValidationError as error:
-            raise UserError(f"{self._paths.work_seal} is not a work seal; `realcli ledger verify` says more ({error})") from error
+            raise UserError(
+                f"{self._paths.work_seal} is not a work seal; `realcli ledger verify` says more ({first_fault(error)})"
+            ) from error
 
     def _segments(self) -> None:
         while True:

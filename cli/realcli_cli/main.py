@@ -7,6 +7,7 @@ from importlib.metadata import entry_points, version
 from typing import NoReturn
 
 GROUP = "realcli.commands"
+MAX_NAME = 200  # characters of a file name in an error
 
 
 class UserError(Exception):
@@ -36,7 +37,13 @@ def main() -> None:
 
         if isinstance(error, StorageError):
             _fail(str(error))
+        if isinstance(error, OSError) and error.filename is not None:  # a name nobody looked at before: too long, no right …
+            _fail(f"{_short(str(error.filename))}: {error.strerror}")
         raise
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…"
 
 
 def _group() -> None:

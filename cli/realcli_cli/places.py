@@ -17,6 +17,10 @@ from realcli_cli.main import UserError
 _ATTEMPT = re.compile(r"/(?P<sweep>[^/]+)-[0-9a-f]{8}/trials/(?P<ordinal>[0-9]{5})/attempt-[0-9]+$")
 
 
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_LOG = re.compile(r"[EWIF][0-9]{4} [0-9:.]+ ")  # how a line of its log begins
+
+
 class Place(NamedTuple):
     """Where to look."""
 
@@ -71,6 +75,12 @@ def nothing_at(place: Place) -> str:
     return f"{place.shown}: no ledger lies here"
 
 
+def kubectl_said(stderr: str) -> str:
+    """What kubectl says to people: not the lines of its own log, which repeat the trouble five times."""
+    lines = [line for line in stderr.strip().splitlines() if not _LOG.match(line)]
+    return " ".join(lines) or "kubectl failed and did not say why"
+
+
 def is_address(text: str) -> bool:
     """True for a directory or an address, False for the name of an object in the cluster."""
     return "://" in text or "/" in text or Path(text).is_dir()
@@ -78,6 +88,8 @@ def is_address(text: str) -> bool:
 
 def object_in_cluster(kind: str, name: str, namespace: str | None) -> dict[str, Any]:
     """`kubectl get KIND NAME -o json`, with the person's own rights and context."""
+    if _NAME.fullmatch(name) is None:
+        raise UserError(f"{name!r:.200} is neither a directory nor a name that an object in the cluster can have")
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         raise UserError(f"{name} is no directory and kubectl is not installed; give a directory or an s3:// address")
@@ -85,6 +97,6 @@ def object_in_cluster(kind: str, name: str, namespace: str | None) -> dict[str, 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         where = f"namespace {namespace}" if namespace else "the current namespace (-n names another)"
-        raise UserError(f"{kind} {name} in {where}: {done.stderr.strip()}")
+        raise UserError(f"{kind} {name} in {where}: {kubectl_said(done.stderr)}")
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from realcli.storage.port import check_key
+from realcli_cli.fresh import new_folder
 from realcli_cli.main import UserError
 from realcli_cli.places import is_address, object_in_cluster, place_of_uri
 
@@ -26,7 +27,7 @@ def _group() -> None:
 @app.command()
 def download(
     sweep: Annotated[str, typer.Argument(help="Sweep, or s3:// address of a report.")],
-    directory: Annotated[Path, typer.Argument(help="Where to put it; created if missing.")] = Path("report"),
+    directory: Annotated[Path, typer.Argument(help="Where to put it; it must not exist.")] = Path("report"),
     endpoint: Annotated[str | None, typer.Option(help="S3 endpoint, where it is not AWS.", envvar="AWS_ENDPOINT_URL")] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace of the sweep.")] = None,
 ) -> None:
@@ -38,24 +39,23 @@ def download(
     keys = [item.key for item in place.store.list(base)]
     if base + "index.html" not in keys:
         raise UserError(f"{uri}: no report lies here (there is no index.html); expected an address such as …/reports/<digest>")
-    targets = {key: _inside(directory, key.removeprefix(base)) for key in keys}
-    for target in targets.values():
-        target.parent.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(DOWNLOADS) as pool:  # a report is hundreds of small files, each a round trip
-        for _ in pool.map(place.store.download, targets.keys(), targets.values()):
-            pass
+    names = [_inside(key.removeprefix(base), directory) for key in keys]
+    with new_folder(directory, str(directory)) as folder:  # beside pages of another report nobody could tell them apart
+        targets = [folder / name for name in names]
+        for target in targets:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(DOWNLOADS) as pool:  # a report is hundreds of small files, each a round trip
+            for _ in pool.map(place.store.download, keys, targets):
+                pass
     typer.echo(f"{len(keys)} files from {uri}\n{directory / 'index.html'}")
 
 
-def _inside(directory: Path, name: str) -> Path:
-    """Where a file of the report goes; UserError for one that would leave the directory."""
+def _inside(name: str, directory: Path) -> str:
+    """The name of a file of the report; UserError for one that would leave the directory."""
     try:
-        target = directory / check_key(name)
+        return check_key(name)
     except ValueError as error:
         raise UserError(f"a file of the report would be written outside {directory}: {error}") from error
-    if not target.resolve().is_relative_to(directory.resolve()):
-        raise UserError(f"{name!r} would be written outside {directory}, through a link; nothing was written")
-    return target
 
 
 def _report_of(sweep: str, namespace: str | None) -> str:

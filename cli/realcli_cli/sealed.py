@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from realcli.api.base import Frozen, sha256_digest
+from realcli.api.faults import first_fault
 from realcli.api.plan import Lock
 from realcli.ledger.events import BlobRef
 from realcli.ledger.findings import Kind
@@ -213,6 +214,4 @@ def _parsed(model: type[Model], raw: bytes, key: str) -> Model:
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise UserError(f"{key}: {where}: {first['msg']}; was it written by another version of realcli?") from error
+        raise UserError(f"{key}: {first_fault(error)}; was it written by another version of realcli?") from error

@@ -11,6 +11,7 @@ from realcli.benchmark.catalogue import load_catalogue
 from realcli.benchmark.play import ready
 from realcli.benchmark.problems import BenchmarkError, Problem
 from realcli.benchmark.suite import check_task
+from realcli.ledger.show import visible
 from realcli_cli.main import UserError
 from realcli_session.user.imagined import check_delivery, play_all
 
@@ -42,9 +43,9 @@ def check(directory: Annotated[Path, typer.Argument(help="Folder of one task: ta
             for one in played:
                 typer.echo(f"\n{one.agent}")
                 for line in one.lines:
-                    typer.echo(line)
+                    typer.echo(visible(line))  # it names what the author of the task named
             problems += check_delivery(played)
-    _tell(directory.resolve().name, problems)
+    _tell(visible(directory.resolve().name), problems)
 
 
 def _tell(name: str, problems: list[Problem]) -> None:

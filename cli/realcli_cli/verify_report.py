@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
+from realcli.api.faults import first_fault
 from realcli.api.plan import Lock
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.known.gate import Gate
@@ -43,7 +44,7 @@ def verify_report(
     try:
         Lock.model_validate_json((root / "sweep.json").read_bytes())
     except ValidationError as error:
-        raise UserError(f"{root / 'sweep.json'} is no lock of this version: {error.errors()[0]['msg']}") from error
+        raise UserError(f"{root / 'sweep.json'} is no lock of this version: {first_fault(error)}") from error
     try:
         found = read_sweep(root, summary)
         count, wrong = _counted(found, root, report, summary)
@@ -176,7 +177,7 @@ def _gate(root: Path, summary: Any) -> bytes | None:
     try:
         gate = Gate.model_validate_json(data)
     except ValidationError as error:
-        raise UserError(f"{path} is no gate of this version: {error.errors()[0]['msg']}") from error
+        raise UserError(f"{path} is no gate of this version: {first_fault(error)}") from error
     if gate.judge != summary["judge"]["digest"]:
         raise UserError(f"{path} is the gate of judge {gate.judge}, the report's is {summary['judge']['digest']}")
     why = gate.contradiction()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from realcli.api.faults import first_fault
 from realcli.api.handed import whole
 from realcli.api.outcomes import Phase
 from realcli.api.sweepstatus import ScoreRow
@@ -52,7 +53,7 @@ def _judge(inputs: Inputs, environ: Mapping[str, str]) -> Termination:
         asked = GroupInput.model_validate_json(whole(environ, GROUP_ENV))
     except ValidationError as error:
         raise Refused(
-            "ConfigurationError", f"{GROUP_ENV} is no group input; the operator and this image must match: {error}"
+            "ConfigurationError", f"{GROUP_ENV} is no group input; the operator and this image must match: {first_fault(error)}"
         ) from error
     from realcli_judge.judging import judge_group  # each Job loads what it needs: charts and tables are the report's
 
@@ -86,7 +87,8 @@ def _withdrawn(environ: Mapping[str, str]) -> list[WithdrawnTask]:
         return TypeAdapter(list[WithdrawnTask]).validate_json(whole(environ, WITHDRAWN_ENV) or "[]")
     except ValidationError as error:
         raise Refused(
-            "ConfigurationError", f"{WITHDRAWN_ENV} is no list of tasks; the operator and this image must match: {error}"
+            "ConfigurationError",
+            f"{WITHDRAWN_ENV} is no list of tasks; the operator and this image must match: {first_fault(error)}",
         ) from error
 
 

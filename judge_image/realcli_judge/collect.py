@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from realcli.api.base import Frozen, canonical_json, sha256_digest
+from realcli.api.faults import first_fault
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Coordinates
 from realcli.audit.model import AuditRecord
@@ -163,7 +164,7 @@ def read_record(inputs: Inputs, key: str, model: type[_Record], objects: dict[st
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
-        raise Refused("EvidenceChanged", f"{key} is no {model.__name__} of this version: {error}") from error
+        raise Refused("EvidenceChanged", f"{key} is no {model.__name__} of this version: {first_fault(error)}") from error
 
 
 def latest_group(inputs: Inputs, folder: str) -> str | None:

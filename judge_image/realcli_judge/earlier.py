@@ -13,6 +13,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from realcli.api.base import Frozen
+from realcli.api.faults import first_fault
 from realcli.audit.model import AuditRecord
 from realcli.checks.digest import digest8
 from realcli.judging.purse import Purse, Spent
@@ -90,4 +91,4 @@ def _read(kind: type[M], key: str, data: bytes) -> M:
     try:
         return kind.model_validate_json(data)
     except ValidationError as error:
-        raise Refused("EvidenceChanged", f"{key} is none of this version: {error}") from error
+        raise Refused("EvidenceChanged", f"{key} is none of this version: {first_fault(error)}") from error

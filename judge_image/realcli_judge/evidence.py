@@ -13,6 +13,7 @@ import zstandard
 from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
+from realcli.api.faults import first_fault
 from realcli.checks import SnapshotUnreadable
 from realcli.ledger.events import EVENT, BlobRef, HardCheck
 from realcli.ledger.seals import TrialIdentity, VerifySeal, WorkSeal
@@ -59,7 +60,7 @@ class SealedAttempt:
         try:
             return Trajectory.from_events(EVENT.validate_json(line) for line in lines if line)
         except (ValidationError, TrajectoryError) as error:
-            raise Refused("EvidenceChanged", f"{self._paths.ledger}: {error}") from error
+            raise Refused("EvidenceChanged", f"{self._paths.ledger}: {first_fault(error)}") from error
 
 
 class SealedSnapshots:
@@ -149,7 +150,7 @@ def read_attempt(store: ObjectStore, paths: AttemptPaths, identity: TrialIdentit
     try:
         seal = WorkSeal.model_validate_json(raw)
     except ValidationError as error:
-        raise Refused("EvidenceChanged", f"{key} is no work seal of this version: {error}") from error
+        raise Refused("EvidenceChanged", f"{key} is no work seal of this version: {first_fault(error)}") from error
     if seal.trial != identity:
         raise Refused("EvidenceSwapped", f"{key} seals {_name(seal.trial)}, expected {_name(identity)}")
     if not seal.valid:
@@ -168,7 +169,7 @@ def read_verify_seal(store: ObjectStore, paths: AttemptPaths, verify: int, ancho
     try:
         seal = VerifySeal.model_validate_json(raw)
     except ValidationError as error:
-        raise Refused("EvidenceChanged", f"{key} is no verify seal of this version: {error}") from error
+        raise Refused("EvidenceChanged", f"{key} is no verify seal of this version: {first_fault(error)}") from error
     if not seal.intact() or seal.work_seal != work_seal:
         raise Refused("EvidenceSwapped", f"{key} verified work seal {seal.work_seal}, expected {work_seal}")
     return seal
@@ -180,7 +181,7 @@ def recorded_checks(store: ObjectStore, paths: VerifyPaths, seal: VerifySeal) ->
         lines = (verified(store, paths.checks, seal) or b"").splitlines()
         return tuple(HardCheck.model_validate_json(line) for line in lines if line)
     except ValidationError as error:
-        raise Refused("EvidenceChanged", f"{paths.checks} holds a line of another form: {error}") from error
+        raise Refused("EvidenceChanged", f"{paths.checks} holds a line of another form: {first_fault(error)}") from error
 
 
 def verified(store: ObjectStore, key: str, seal: VerifySeal) -> bytes | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from realcli.api.faults import first_fault
 from realcli.api.outcomes import BY_REASON, Effect, Phase
 from realcli.api.plan import TaskLock
 from realcli.benchmark.bundles import unpacked
@@ -192,6 +193,6 @@ def task_side(inputs: Inputs, task: str) -> TaskSide:
     except KeyError as error:
         raise Refused("BenchmarkNotFound", f"task {task}: {key} holds no {error.args[0]}; publish the benchmark again") from None
     except ValueError as error:  # damaged bundle, or a script of another version
-        raise Refused("BenchmarkNotFound", f"task {task}: {key}: {error}") from error
+        raise Refused("BenchmarkNotFound", f"task {task}: {key}: {first_fault(error)}") from error
     traps = tuple("/" + path.removeprefix(TRAPS) for path in sorted(files) if path.startswith(TRAPS))
     return TaskSide(locked, script, oracle, traps)

@@ -9,6 +9,7 @@ from functools import cached_property
 from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
+from realcli.api.faults import first_fault
 from realcli.api.plan import Lock, Plan, plan_of
 from realcli.judging.identity import identity_of
 from realcli.judging.model import JudgeIdentity
@@ -99,5 +100,5 @@ def open_inputs(environ: Mapping[str, str], root: str, lock_digest: str) -> Inpu
     try:
         lock = Lock.model_validate_json(data)
     except ValidationError as error:
-        raise Refused("ConfigurationError", f"{key} was written by another version of RealCLI: {error}") from error
+        raise Refused("ConfigurationError", f"{key} was written by another version of RealCLI: {first_fault(error)}") from error
     return Inputs(config, store, root, lock, plan_of(lock, root, lock_digest))

@@ -18,7 +18,7 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         place = _shown(f"{self.file}: {self.field}" if self.field else self.file)
-        return f"{place}: {_shown(self.what, keep=chr(10))}; {self.remedy}"
+        return f"{place}: {_shown(self.what, keep=chr(10))}; {_shown(self.remedy)}"
 
 
 def _shown(text: str, keep: str = "") -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from realcli.api.base import Digest, Frozen
 from realcli.scoring.agreement import Confusion
@@ -37,7 +37,17 @@ class Labels(Frozen):
     judge: Digest
     rater: str = Field(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f]+$")
     seed: str
-    labels: list[Label]
+    labels: list[Label] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _once(self) -> Labels:
+        """A check that stands there twice would count twice."""
+        seen: set[tuple[str, str]] = set()
+        for one in self.labels:
+            if (one.work_seal, one.check) in seen:
+                raise ValueError(f"{one.check} of the run with seal {one.work_seal} is labelled twice; expected every check once")
+            seen.add((one.work_seal, one.check))
+        return self
 
 
 @dataclass(frozen=True)

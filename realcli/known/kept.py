@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
+from realcli.api.faults import first_fault
 from realcli.known.gate import Gate
 from realcli.storage.paths import calibration
 from realcli.storage.port import NotFound, ObjectStore
@@ -26,7 +27,7 @@ def kept_gate(store: ObjectStore, prefix: str, judge: str) -> Gate | None:
     try:
         gate = Gate.model_validate_json(data)
     except ValidationError as error:
-        raise GateUnreadable(f"{key} is no gate of this version: {error}") from error
+        raise GateUnreadable(f"{key} is no gate of this version: {first_fault(error)}") from error
     if gate.judge != judge:
         raise GateUnreadable(f"{key} is the gate of judge {gate.judge}, not of {judge}")
     why = gate.contradiction()

@@ -93,6 +93,8 @@ class StorageConfig(Frozen):
     @staticmethod
     def of_uri(uri: str, endpoint: str | None = None, region: str = "us-east-1") -> tuple[StorageConfig, str]:
         """(config, key) of `s3://bucket/key`, `file:///directory` or a plain directory (key "")."""
+        if not uri:
+            raise ValueError("an empty text names nothing; expected s3://bucket/path or a directory")
         if uri.startswith("file://"):
             return StorageConfig(directory=uri.removeprefix("file://")), ""
         if "://" not in uri:

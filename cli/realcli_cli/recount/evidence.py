@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from realcli.api.base import Frozen
+from realcli.api.faults import first_fault
 from realcli.audit.model import AuditRecord
 from realcli.ledger.reader import FileTooLong, StoreReader
 from realcli.ledger.seals import ControlSeal
@@ -209,9 +210,7 @@ def _load(found: Evidence, path: Path, form: type[Frozen]) -> Json:
     try:
         form.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        found.wrong.append(f"{name} is no {form.__name__} of this version: {where}: {first['msg']}")
+        found.wrong.append(f"{name} is no {form.__name__} of this version: {first_fault(error)}")
         return None
     return json.loads(data)
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from realcli.api.base import sha256_digest
+from realcli.api.faults import first_fault
 from realcli.ledger.seals import VerifySeal
 from realcli.scoring.sources import Source, group_digest
 from realcli_cli.main import UserError
@@ -27,7 +28,7 @@ def origins(root: Path, source: Json, number: int, ordinals: list[int], wrong: l
         except FileNotFoundError:
             wrong.append(f"{name} does not exist")
         except ValidationError as error:
-            wrong.append(f"{name} is no Source of this version: {error.errors()[0]['msg']}")
+            wrong.append(f"{name} is no Source of this version: {first_fault(error)}")
     if len(found) != len(ordinals):
         return {}
     made, pinned = group_digest([found[ordinal] for ordinal in sorted(found)]), source["groups"][number]
@@ -64,7 +65,7 @@ def verdict_findings(folder: Path, anchor: str | None, work_seal: str) -> Iterat
     try:
         seal = VerifySeal.model_validate_json(raw)
     except ValidationError as error:
-        yield f"{folder.name}/seal.json is not a verify seal: {error.errors()[0]['msg']}"
+        yield f"{folder.name}/seal.json is not a verify seal: {first_fault(error)}"
         return
     if not seal.intact():
         yield f"{folder.name}/seal.json: its checksum is not that of its content"

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from realcli.api.faults import first_fault
 from realcli.judging.model import Exchange, JudgeReply, JudgeRequest
 from realcli.judging.port import Backend, BackendRefused
 from realcli_judge.backends.stored import asked_of, exchange_of, told
@@ -60,7 +61,10 @@ class RecordBackend:
     """`Backend` that asks another one and writes down what it says. A recording is never overwritten."""
 
     def __init__(self, directory: Path, inner: Backend) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BackendRefused(f"{directory} is no directory that can be recorded into: {error.strerror}") from error
         self._directory, self._inner = directory, inner
 
     def complete(self, request: JudgeRequest) -> JudgeReply:
@@ -91,7 +95,7 @@ def _read(path: Path) -> Exchange:
     try:
         return Exchange.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise BackendRefused(f"{path} is no recording of this version: {error}") from error
+        raise BackendRefused(f"{path} is no recording of this version: {first_fault(error)}") from error
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

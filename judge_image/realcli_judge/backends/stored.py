@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from realcli.api.faults import first_fault
 from realcli.api.models import Prices
 from realcli.judging.model import Exchange, JudgeReply, JudgeRequest, Message
 from realcli.judging.port import Backend, RequestTooLarge
@@ -68,7 +69,9 @@ class StoredBackend:
         try:
             exchange = Exchange.model_validate_json(data)
         except ValidationError as error:
-            raise Refused("EvidenceChanged", f"{key} is no exchange with a judge of this version: {error}") from error
+            raise Refused(
+                "EvidenceChanged", f"{key} is no exchange with a judge of this version: {first_fault(error)}"
+            ) from error
         if exchange.key != request.key or exchange.request != request:
             raise Refused("EvidenceSwapped", f"{key} holds the exchange of another request ({exchange.key})")
         self._one.check(exchange.reply, key)

@@ -43,6 +43,13 @@ def check(folder: Path) -> tuple[int, str, list[str]]:
     return result.exit_code, result.stdout, [line for line in result.stderr.splitlines() if "; " in line]
 
 
+def test_a_name_that_a_terminal_would_obey_is_shown(task: Path) -> None:
+    odd = task.rename(task.with_name("\x1b[31mred\u202e"))
+    out = CliRunner().invoke(app, ["check", str(odd)]).output
+    assert "\x1b" not in out
+    assert "\\u{1b}[31mred\\u{202e}: " in out
+
+
 @pytest.mark.parametrize("name", ["log-archive", "night-jobs", "price-list"])
 def test_nothing_is_found_where_all_is_well(name: str) -> None:
     status, _, problems = check(SCRIPTS / name)
