@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from realcli.api.termination import Result, Termination, parse_termination
@@ -100,6 +100,8 @@ def _without_pod(facts: JobFacts, now: datetime, policy: Policy) -> JobState:
 
 
 def _running(pod: PodView, container: str, now: datetime, policy: Policy, limit: float | None) -> JobState:
+    if pod.deletion_timestamp is not None and not pod.finished:
+        return _going(pod, pod.deletion_timestamp, now, policy)
     scheduled = scheduled_at(pod)
     if scheduled is None and not pod.finished:
         condition = pod.condition("PodScheduled")
@@ -117,6 +119,14 @@ def _running(pod: PodView, container: str, now: datetime, policy: Policy, limit:
     if left > 0:
         return Running(again=left)
     return Lost(f"pod {pod.name} ran for more than {limit:.0f} s", main.started_at)
+
+
+def _going(pod: PodView, deleted: datetime, now: datetime, policy: Policy) -> JobState:
+    """A pod that was deleted. Its Job makes another once it has ended, which a node that is lost never says."""
+    lost = deleted + timedelta(seconds=policy.node_lost_grace)
+    if now < lost:
+        return Running(again=(lost - now).total_seconds())
+    return Lost(f"pod {pod.name} was deleted, and its node {pod.node} does not confirm it", lost)
 
 
 def _starting(pod: PodView, scheduled: datetime, now: datetime, policy: Policy) -> Running:

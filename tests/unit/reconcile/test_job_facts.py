@@ -10,7 +10,7 @@ import pytest
 from realcli.api.termination import Result, Termination
 from realcli_operator.reconcile import jobs
 from realcli_operator.reconcile.facts import JobFacts
-from realcli_operator.reconcile.jobs import Done, Gone, Running, job_state
+from realcli_operator.reconcile.jobs import Done, Gone, Lost, Running, job_state
 from realcli_operator.reconcile.policy import Policy
 
 
@@ -53,3 +53,32 @@ def test_what_may_change_with_time_is_not_kept(a: Any, done: JobFacts) -> None:
     assert isinstance(_state(a, fresh, later=-1e6), Running)
     assert fresh.read == []
     assert isinstance(_state(a, fresh, later=1e6), Gone)
+
+
+CONTAINERS = {"runs": "running", "waits": "waiting"}
+
+
+@pytest.mark.parametrize("stands", CONTAINERS)
+def test_a_pod_whose_node_does_not_confirm_its_deletion_is_lost(a: Any, stands: str) -> None:
+    """A Job with a pod failure policy makes no other pod before the first has ended, which a lost node never says."""
+    policy = Policy()
+    containers = (a.container("judge", CONTAINERS[stands]),)
+
+    def state(overdue: float) -> Any:
+        pod = a.job_pod("judge", deletion_timestamp=a.ago(overdue), containers=containers, start_time=a.ago(5000))
+        return job_state(JobFacts(a.job("first-j0000"), (pod,)), "judge", a.ago(0), policy, limit=1e6)
+
+    patient = state(policy.node_lost_grace - 1)
+    assert isinstance(patient, Running)
+    assert (patient.again, patient.blocked) == (1.0, None)
+    lost = state(policy.node_lost_grace + 40)
+    assert isinstance(lost, Lost)
+    assert "n1" in lost.why
+    assert "judge-pod" in lost.why
+    assert lost.since == a.ago(40), "the back-off begins once, not with each look"
+
+
+def test_a_pod_that_ended_while_it_was_deleted_is_its_jobs_to_count(a: Any) -> None:
+    """It is not lost with its node: the Job goes on by itself."""
+    pod = a.job_pod("judge", "no message", phase="Failed", deletion_timestamp=a.ago(1e6))
+    assert job_state(JobFacts(a.job("first-j0000"), (pod,)), "judge", a.ago(0), Policy()) == Running()
