@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
@@ -23,8 +24,13 @@ DEMO = "realcli-demo"
 BUCKET = "evals"
 LIMIT = 900.0
 """Seconds until something that has to happen counts as lost; all sweeps run side by side, so the first wait is the longest."""
-TRIES = 5
-UNREACHED = re.compile(r"Unable to connect to the server|TLS handshake timeout|connection refused|etcdserver: request timed out")
+PATIENCE = 300.0
+"""Seconds for which an API server that does not answer, as on a node that is restarted or starved, is asked again."""
+UNREACHED = re.compile(
+    r"Unable to connect to the server|TLS handshake timeout|connection refused|connection reset by peer|i/o timeout|: EOF"
+    r"|Client\.Timeout exceeded|context deadline exceeded|request timed out|server is currently unable to handle the request"
+    r"|error validating data: unknown|http2: |the server was unable to return a response in the time allotted"
+)
 KUBECTL = str(CACHE / "bin" / "kubectl")
 
 
@@ -47,9 +53,10 @@ class Kube:
     def run(self, *args: str, stdin: str | None = None, check: bool = True) -> str:
         """What a command prints. One that did not reach the API server, which is slow on a busy machine, is given again."""
         command = [KUBECTL, "-n", self.namespace, *args]
-        for left in reversed(range(TRIES)):
+        deadline = time.monotonic() + PATIENCE
+        while True:
             done = subprocess.run(command, capture_output=True, text=True, input=stdin, env=self.env, check=False)
-            if done.returncode == 0 or not left or UNREACHED.search(done.stderr) is None:
+            if done.returncode == 0 or time.monotonic() > deadline or UNREACHED.search(done.stderr) is None:
                 break
             time.sleep(2)
         if check and done.returncode != 0:
@@ -153,26 +160,49 @@ def ask(url: str, body: bytes | None = None) -> Any:
 
 
 class forwarded:
-    """`kubectl port-forward` on a free port, ready when entered."""
+    """`kubectl port-forward` on a free port, ready when entered; one that breaks off is begun again on the same port."""
 
     def __init__(self, kube: Kube, target: str, port: int) -> None:
-        self._command = [KUBECTL, "-n", kube.namespace, "port-forward", target, f":{port}"]
+        self._command = [KUBECTL, "-n", kube.namespace, "port-forward", target]
+        self._port = port
         self._env = kube.env
+        self._left = threading.Event()
 
     def __enter__(self) -> str:
-        self._process = subprocess.Popen(
-            self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self._env
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        match = re.search(r"127\.0\.0\.1:\d+", line)
-        if match is None:
-            self._process.kill()
-            raise AssertionError(f"port-forward said {line!r}")
-        return f"http://{match[0]}"
+        deadline = time.monotonic() + PATIENCE
+        while (begun := self._begin(""))[1] is None:
+            begun[0].kill()
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{' '.join(self._command)} does not begin")
+            time.sleep(1)
+        self._process, found = begun
+        assert found is not None
+        self._keeper = threading.Thread(target=self._keep, args=(found.rpartition(":")[2],), daemon=True)
+        self._keeper.start()
+        return f"http://{found}"
 
     def __exit__(self, *_: object) -> None:
+        self._left.set()
         self._process.kill()
-        self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._keeper.join()
+
+    def _begin(self, local: str) -> tuple[subprocess.Popen[str], str | None]:
+        """The process, and the address it listens on."""
+        command = [*self._command, f"{local}:{self._port}"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self._env)
+        assert process.stdout is not None
+        match = re.match(r"Forwarding from (127\.0\.0\.1:\d+) ", process.stdout.readline())
+        return process, None if match is None else match[1]
+
+    def _keep(self, local: str) -> None:
+        while True:
+            assert self._process.stdout is not None
+            with self._process.stdout as said:
+                for _ in said:  # a line for each connection, which nobody else reads
+                    pass
+            self._process.wait()
+            if self._left.wait(1.0):
+                return
+            self._process, _ = self._begin(local)
+            if self._left.is_set():
+                self._process.kill()

@@ -328,8 +328,9 @@ class StubKubelet:
             for c in pod["spec"]["containers"]
         ]  # fmt: skip
         scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": _now()}
+        disrupted = [c for c in pod["status"].get("conditions", ()) if c["type"] == "DisruptionTarget"]
         status = {
-            "phase": phase, "startTime": scheduled["lastTransitionTime"], "conditions": [scheduled],
+            "phase": phase, "startTime": scheduled["lastTransitionTime"], "conditions": [scheduled, *disrupted],
             "containerStatuses": statuses,
         }  # fmt: skip
         written: Json = await self.admin.merge(f"{path}/status", {"status": status})

@@ -38,7 +38,7 @@ class Door:
 
     def gone(self) -> None:
         self.runs.kube.run("scale", f"deployment/{self.name}", "--replicas=0")
-        self.runs.kube.run("wait", "pod", "-l", f"app={self.name}", "--for=delete", "--timeout=60s")
+        self.runs.kube.run("wait", "pod", "-l", f"app={self.name}", "--for=delete", "--timeout=300s")
 
     def broken(self) -> None:
         self._apply("http://127.0.0.1:9")
@@ -50,7 +50,7 @@ class Door:
         objects = proxied(self.name, self._image, upstream, 8333, ["PUT", "^$"])
         objects[-1]["spec"] |= {"replicas": 1, "strategy": {"type": "Recreate"}}
         self.runs.kube.apply(*objects)
-        self.runs.kube.run("rollout", "status", f"deployment/{self.name}", "--timeout=120s")
+        self.runs.kube.run("rollout", "status", f"deployment/{self.name}", "--timeout=600s")
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +97,7 @@ class OutsideOperator:
 def instead(cluster: Any, tmp_path: Path) -> Iterator[OutsideOperator]:
     """The cluster's own operator is stopped meanwhile."""
     SYSTEM.run("scale", "deployment/realcli", "--replicas=0")
-    SYSTEM.run("wait", "pod", "-l", "app.kubernetes.io/name=realcli-operator", "--for=delete", "--timeout=120s", check=False)
+    SYSTEM.run("wait", "pod", "-l", "app.kubernetes.io/name=realcli-operator", "--for=delete", "--timeout=300s", check=False)
     yield OutsideOperator(cluster.runs.kube.namespace, tmp_path / "operator.log")
     SYSTEM.run("scale", "deployment/realcli", "--replicas=1")
-    SYSTEM.run("rollout", "status", "deployment/realcli", "--timeout=180s")
+    SYSTEM.run("rollout", "status", "deployment/realcli", "--timeout=600s")
