@@ -245,6 +245,15 @@ def _beside_jobs(pairs: Sequence[Pair]) -> list[str]:
         rows.append(f"| {' | '.join(cells)} |")
     paces, cpus = [_pace_ratio(pair) for pair in pairs], [_cpu_ratio(pair) for pair in pairs]
     rows.append(f"\nRatio of pods per minute: {_spread(paces)}; of CPU per pod: {_spread(cpus)}.\n")
+    floors = [pair for pair in pairs if "bare" in pair]
+    if floors:
+        most = [pair["jobs"]["cpuPerPodMs"] / pair["bare"]["cpuPerPodMs"] for pair in floors]
+        above = [[pair[what]["cpuPerPodMs"] - pair["bare"]["cpuPerPodMs"] for what in ("sweep", "jobs")] for pair in floors]
+        rows.append(
+            f"The most that the ratio of CPU can be, for an operator that costs nothing: {_spread(most)}. Above the floor a pod "
+            f"of a sweep costs {statistics.median(ours for ours, _ in above):.0f} ms, that of a Job "
+            f"{statistics.median(theirs for _, theirs in above):.0f} ms: {_spread([theirs / ours for ours, theirs in above])}.\n"
+        )
     return [*rows, *_cpu_shares(pairs), ""]
 
 

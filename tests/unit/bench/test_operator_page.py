@@ -226,3 +226,15 @@ def test_a_result_that_does_not_say_of_what_code_it_is_is_not_shown(
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     assert section(page.results()) == ""
     assert "1-full.json does not say what it has measured" in capsys.readouterr().err
+
+
+def test_bare_pods_are_the_floor_and_the_ceiling() -> None:
+    """60 ms of a sweep, 75 of Jobs, 45 of bare pods: 15 beside 30 above the floor, and never more than 75/45."""
+    found = pair(0, 1000.0, 2)
+    cpu = {"sweep": 60.0, "jobs": 75.0}
+    found = [one | {"cpuPerPodMs": cpu[one["what"]]} for one in found]
+    bare = found[1] | {"what": "bare", "file": "4.json", "cpuPerPodMs": 45.0}
+    shown = section([*found, bare])
+    assert "for an operator that costs nothing: median **1.67**, 1.67 to 1.67 in 1 pair." in shown
+    assert "a pod of a sweep costs 15 ms, that of a Job 30 ms: median **2.00**" in shown
+    assert "costs nothing" not in section(found)
