@@ -1,11 +1,12 @@
 """Faults, one after the other, and what became of the sweeps that met them. `make chaos`
 
     python hack/chaos/run.py [--seed N] [--minutes M] [--only EXPRESSION] [--without-kind] [--keep FILE] [--write docs/chaos.md]
-    python hack/chaos/run.py --seed N --minutes M --kept FILE --write docs/chaos.md
+    python hack/chaos/run.py --kept FILE --write docs/chaos.md
 
 Everything that is drawn is drawn from the seed; each test has a generator of its own, so `--only` repeats what it met in the
 whole run. ``--minutes``: how long what happens at random goes on. ``--only``: as pytest's -k; nothing is written then.
-``--keep``: rows are added to that file too; ``--kept`` draws the table of such a file, in which parts of several runs may be.
+``--keep``: rows are added to that file too; ``--kept`` draws the table of such a file, in which parts of several runs may be:
+each row has its own day and seed, tests that are no more are left out, and those without a row are named.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,14 @@ class Part(NamedTuple):
     title: str
     paths: tuple[str, ...]
     kind: bool = False
+
+
+class Section(NamedTuple):
+    """A part with the rows of its tests; ``tests``: all that it has, whether they ran or not."""
+
+    part: Part
+    rows: list[dict[str, Any]]
+    tests: tuple[str, ...]
 
 
 PARTS = (
@@ -51,31 +60,38 @@ PARTS = (
 def main() -> int:
     asked = arguments()
     if asked.kept:
-        return drawn([json.loads(line) for line in Path(asked.kept).read_text().splitlines()], asked)
+        last = {row["test"]: row for row in map(json.loads, Path(asked.kept).read_text().splitlines())}
+        sections = [Section(part, kept(part, last), tests_of(part)) for part in PARTS]
+        show(table(sections), asked.write)
+        return int(any(row["outcome"] == "failed" for section in sections for row in section.rows))
     if not asked.without_kind:
         subprocess.run(["make", "-s", "images"], cwd=ROOT, check=True)
-    sections: list[tuple[Part, list[dict[str, Any]]]] = []
-    code = 0
+    sections, code = [], 0
     for part in PARTS:
-        if part.kind and asked.without_kind:
-            sections.append((part, []))
-            continue
-        rows, failed = run(part, asked)
-        sections.append((part, rows))
+        rows, failed = ([], 0) if part.kind and asked.without_kind else run(part, asked)
+        sections.append(Section(part, rows, tests_of(part)))
         code = code or failed
-    show(table(sections, asked), None if asked.only else asked.write)
+    show(table(sections), None if asked.only else asked.write)
     return code
 
 
-def drawn(rows: list[dict[str, Any]], asked: argparse.Namespace) -> int:
-    """The table of kept rows; the last row of a test is the one that counts."""
-    last = {row["test"]: row for row in rows}
-    sections: list[tuple[Part, list[dict[str, Any]]]] = [(part, []) for part in PARTS]
-    for row in last.values():
-        fits = [index for index, part in enumerate(PARTS) if any(row["test"].startswith(path) for path in part.paths)]
-        sections[fits[-1]][1].append(row)
-    show(table(sections, asked), asked.write)
-    return int(any(row["outcome"] == "failed" for row in last.values()))
+def kept(part: Part, last: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of a part's tests, the last of each; tests that are no more have none."""
+    known = set(tests_of(part))
+    return [row for test, row in last.items() if test in known]
+
+
+@cache
+def tests_of(part: Part) -> tuple[str, ...]:
+    """Names of all tests of a part."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=--import-mode=importlib", *ignored(part)]
+    listed = subprocess.run([*command, *part.paths], cwd=ROOT, check=True, capture_output=True, text=True)
+    return tuple(line for line in listed.stdout.splitlines() if "::" in line)
+
+
+def ignored(part: Part) -> list[str]:
+    """The kind cluster's tests lie below the others, and are a part of their own."""
+    return [] if part.kind else ["--ignore=tests/chaos/kind"]
 
 
 def show(text: str, file: str | None) -> None:
@@ -107,9 +123,9 @@ def run(part: Part, asked: argparse.Namespace) -> tuple[list[dict[str, Any]], in
             "REALCLI_CHAOS_SEED": str(asked.seed),
             "REALCLI_CHAOS_MINUTES": str(asked.minutes),
             "REALCLI_CHAOS_RESULTS": str(results),
+            "REALCLI_PATIENCE": os.environ.get("REALCLI_PATIENCE", "5"),
         }
-        command = [sys.executable, "-m", "pytest", "-p", "tests.support.chaos_results", *part.paths]
-        command += ["--ignore=tests/chaos/kind"] if not part.kind else []
+        command = [sys.executable, "-m", "pytest", "-p", "tests.support.chaos_results", *part.paths, *ignored(part)]
         command += ["-k", asked.only] if asked.only else []
         code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         rows = [json.loads(line) for line in results.read_text().splitlines()]
@@ -123,19 +139,25 @@ def run(part: Part, asked: argparse.Namespace) -> tuple[list[dict[str, Any]], in
         return rows, 0 if code == 5 and asked.only else code
 
 
-def table(sections: list[tuple[Part, list[dict[str, Any]]]], asked: argparse.Namespace) -> str:
+def table(sections: list[Section]) -> str:
     """The page."""
+    rows = [row for section in sections for row in section.rows]
+    days = sorted({row["day"] for row in rows})
+    when = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "nothing was run"
+    seeds = ", ".join(f"{seed}" for seed in sorted({row["seed"] for row in rows}))
+    drawn = ", ".join(f"{minutes:g}" for minutes in sorted({row["drawn"] for row in rows}))
     lines = [
         "# Faults: what was done to a running sweep, and what became of it",
         "",
         "Written by `make chaos` (`hack/chaos/run.py`); what is injected where, and why: [design 044](design/044-faults.md).",
-        f"{machine()}, {datetime.now(UTC):%Y-%m-%d}, seed {asked.seed}, {asked.minutes:g} minutes of what happens at random.",
-        "After each fault the end state is audited from outside: every pod name created once by the API server's audit log,",
-        "every seal in storage anchored in a status, every outcome one of the table. On kind: each anchor against the ledger in",
-        "storage, attempts in storage against the status, reason and reward, no pod left; the audit log is not read.",
+        f"{machine()}, {when}, seed {seeds}, {drawn} minutes of what happens at random.",
+        "After each fault the end state is audited from outside: every pod name created and run once by the API server's audit",
+        "log and the kubelet, every seal in storage anchored in a status, every outcome one of the table and the one that the",
+        "trial's own pods told, nothing done again that had succeeded. On kind: each anchor against the ledger in storage,",
+        "attempts and report there against the status, every pod name of one pod, no pod left; the audit log is not read.",
         "",
     ]
-    for part, rows in sections:
+    for part, rows, tests in sections:
         lines += [f"## {part.title}", ""]
         if not rows:
             lines += ["Not run.", ""]
@@ -143,18 +165,25 @@ def table(sections: list[tuple[Part, list[dict[str, Any]]]], asked: argparse.Nam
         lines += ["| fault | runs | minutes | what happened | result |", "|---|---:|---:|---|---|"]
         grouped: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         for row in rows:
-            grouped[row["test"] if "::test_report[" in row["test"] else row["test"].split("[")[0]].append(row)
-        for test, cases in grouped.items():
-            name = re.sub(r"[_\[\]-]", " ", test.rsplit("::test_", 1)[-1]).strip()
+            grouped[name_of(row["test"])].append(row)
+        for name, cases in grouped.items():
             about = cases[0]["about"].split(". ")[0].rstrip(".")
-            told = f"**{name}**" + (f": {about}" if about and "::test_report[" not in test else "")
+            told = f"**{name}**" + (f": {about}" if about and "::test_report[" not in cases[0]["test"] else "")
             failed = [case["test"].split("[")[-1].rstrip("]") for case in cases if case["outcome"] == "failed"]
             skipped = sum(case["outcome"] == "skipped" for case in cases)
             result = f"failed: {', '.join(failed)}" if failed else "as expected" if not skipped else f"{skipped} skipped"
             minutes = sum(case["seconds"] for case in cases) / 60
             lines.append(f"| {told} | {len(cases)} | {minutes:.1f} | {summed(cases)} | {result} |")
         lines += ["", f"{sum(row['seconds'] for row in rows) / 60:.1f} minutes.", ""]
+        missing = sorted({name_of(test) for test in set(tests) - {row["test"] for row in rows}})
+        lines += [f"Not run: {', '.join(missing)}.", ""] if missing else []
     return "\n".join(lines)
+
+
+def name_of(test: str) -> str:
+    """The fault that a test is a case of; each bug report is one."""
+    whole = test if "::test_report[" in test else test.split("[")[0]
+    return re.sub(r"[_\[\]-]", " ", whole.rsplit("::test_", 1)[-1]).strip()
 
 
 def summed(cases: list[dict[str, Any]]) -> str:
