@@ -248,13 +248,13 @@ def judge(lock: Lock, collected: Collected, gate: Gate | None) -> JudgeSummary:
     settled = Counter(check.by for check in checks if check.verdict != "unscored")
     asked = lock.spec.judge.calibration == "Required"
     calibration: Mapping[bool, str] = {True: "calibrated", False: "uncalibrated"}
-    passed = gate is not None and gate.passed
+    passed = gate is not None and gate.opens
     return JudgeSummary.model_validate(
         {
             "digest": collected.judge,
             "identity": identity,
             "calibration": calibration[passed] if passed or asked else "not asked for",
-            "gate": gate.told if gate is not None else NEVER_CALIBRATED,
+            "gate": gate.said if gate is not None else NEVER_CALIBRATED,
             "same_family": [] if model is None else [c.name for c in lock.configurations if _kin(c, model)],
             "verdicts": sum(settled.values()),
             "by_program": settled["program"],

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from realcli.api.plan import Lock
+from realcli.known.gate import OTHER_SET
 from realcli_judge.beside import NEVER_CALIBRATED, JudgeSummary
 from realcli_judge.figures import Number
 from realcli_judge.panels import is_fault
@@ -172,7 +173,7 @@ def _judge_flags(judge: JudgeSummary, lock: Lock) -> Iterator[Flag]:
         yield Flag(
             code="uncalibrated",
             text=f"The judge {judge.identity.model} is not calibrated: S and J are as good as its verdicts, and nobody measured "
-            f"those. {judge.gate}{_how_to_calibrate(lock) if judge.gate == NEVER_CALIBRATED else ''}",
+            f"those. {judge.gate}{_how_to_calibrate(lock) if judge.gate.startswith((NEVER_CALIBRATED, OTHER_SET)) else ''}",
         )
     if judge.same_family:
         yield Flag(

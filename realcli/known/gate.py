@@ -9,7 +9,11 @@ from pydantic import Field, StringConstraints
 
 from realcli.api.base import Digest, Frozen
 from realcli.judging.model import JudgeIdentity
+from realcli.scoring.agreement import clopper_pearson
 
+KNOWN_SET = "sha256:7a2d23deb4705570de820fbc4d8bcef032db4de149c165a2fcd0c3163536e276"
+"""Digest of the known-answer set of this version (`realcli.known.calibration.known_digest`): what a gate is held against without
+building the set. A test tells what it is now."""
 S_LEAST = "19/20"
 """Least S of the ideal runs."""
 FALSE_FAILURES_MOST = 0.04
@@ -18,6 +22,7 @@ MISSES_MOST = 0.10
 """Most of the share of violations that are not called 0."""
 
 
+OTHER_SET = "The gate of this judge was made over another known-answer set"
 Exact = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,40}(/[1-9][0-9]{0,39})?$")]
 """A share as an exact fraction."""
 
@@ -81,12 +86,33 @@ class Gate(Frozen):
             return f"it is of the emulated judge {self.emulated}, which says nothing of a model"
         return None if not self.passed or self._good() else "it says that it was passed, and its own numbers say that it was not"
 
+    @property
+    def current(self) -> bool:
+        """Made over the set of this version: over another one, or a part of it, it says nothing that could be compared."""
+        return self.known == KNOWN_SET
+
+    @property
+    def opens(self) -> bool:
+        """Scores of this judge are calibrated."""
+        return self.passed and self.current
+
+    @property
+    def said(self) -> str:
+        """One sentence for a report."""
+        if self.current:
+            return self.told
+        return f"{OTHER_SET} ({self.known}, this version has {KNOWN_SET}): remove it, and calibrate again."
+
     def _good(self) -> bool:
+        """By the counts: the shares and bounds beside them are as much a claim as `passed`."""
         every = next((one for one in self.verdicts if one.name == "all"), None)
-        if every is None or self.s_ideal is None or every.false_failures.upper is None or every.misses.value is None:
+        if every is None or self.s_ideal is None or not every.false_failures.of or not every.misses.of:
             return False
-        few = every.false_failures.upper <= FALSE_FAILURES_MOST and every.misses.value <= MISSES_MOST
-        return few and Fraction(self.s_ideal) >= Fraction(S_LEAST)
+        if any(not 0 <= one.hits <= one.of for one in (every.false_failures, every.misses)):
+            return False
+        few = clopper_pearson(every.false_failures.hits, every.false_failures.of, 0.9)[1] <= FALSE_FAILURES_MOST
+        seen = every.misses.hits <= MISSES_MOST * every.misses.of
+        return few and seen and Fraction(self.s_ideal) >= Fraction(S_LEAST)
 
     def of(self, name: str) -> Stratum:
         """The verdicts of a stratum. KeyError without one."""

@@ -13,6 +13,7 @@ from typing import Any
 from realcli.api.outcomes import OUTCOMES, Effect
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.judging.family import related
+from realcli.known.gate import KNOWN_SET, OTHER_SET
 from realcli.scoring.analyses.table import Table
 from realcli.scoring.paper import references
 from realcli_cli.recount.evidence import Counted, Evidence
@@ -114,11 +115,24 @@ def _judge(found: Evidence, gate: Json) -> Iterator[tuple[str, Any]]:
     for group in found.groups:
         if "identity" in group:
             yield "/judge/identity", group["identity"]
-    passed, asked = bool(gate and gate.get("passed")), judge.get("calibration") == "Required"
+    passed, asked = _opened(gate), judge.get("calibration") == "Required"
     yield "/judge/calibration", "calibrated" if passed else "uncalibrated" if asked else "not asked for"
-    yield "/judge/gate", gate["told"] if gate else NEVER_CALIBRATED
+    yield "/judge/gate", _gate_said(gate)
     yield "/judge/sameFamily", _kin(found, model)
     yield "/judge/cost/exhausted", any(cost.get("exhausted", False) for cost in found.costs)
+
+
+def _opened(gate: Json) -> bool:
+    """A gate that was passed, over the known-answer set of this version."""
+    return bool(gate and gate.get("passed") and gate["known"] == KNOWN_SET)
+
+
+def _gate_said(gate: Json) -> str:
+    if not gate:
+        return NEVER_CALIBRATED
+    if gate["known"] == KNOWN_SET:
+        return str(gate["told"])
+    return f"{OTHER_SET} ({gate['known']}, this version has {KNOWN_SET}): remove it, and calibrate again."
 
 
 def _kin(found: Evidence, model: str | None) -> list[str]:
@@ -252,7 +266,7 @@ def _flags(found: Evidence, summary: Json, gate: Json) -> Iterator[str]:
     left_out = len({(t.configuration, t.task) for t in trials if t.withdrawn})
     collab = "COLLAB" in found.lock["modes"]
     judge = found.lock["spec"]["judge"]
-    model, passed = judge.get("model", {}).get("model"), bool(gate and gate.get("passed"))
+    model, passed = judge.get("model", {}).get("model"), _opened(gate)
     damaged = sum(t.damaged for t in trials)
     flagged = sum(bool(t.audit and "outcomeFlag" in t.audit) for t in trials if t.valid)
     partial = any(c["sPartial"] for c in summary["configurations"])

@@ -13,14 +13,18 @@ from typing import Any
 import pytest
 
 from realcli.benchmark.catalogue import load_catalogue
+from realcli.checks.digest import digest8
+from realcli.judging.identity import identity_of
+from realcli.known.gate import KNOWN_SET, Gate, Share, Stratum
 from realcli.scoring.tree import tree_of
+from realcli.storage.paths import calibration as calibration_of
 from realcli_cli import main as command_line
 from realcli_cli.recount.csvs import csvs_of
 from realcli_cli.recount.evidence import Evidence, read_sweep
 from realcli_cli.recount.expected import Recount
 from realcli_cli.recount.files import files_of, shown_of
 from realcli_cli.recount.words import words
-from realcli_cli.verify_report import _document
+from realcli_cli.verify_report import _document, _said, places
 from realcli_judge.__main__ import main as judge
 from realcli_judge.inputs import Inputs
 from realcli_judge.reporting import write_report
@@ -94,8 +98,8 @@ def test_a_sound_report_is_met_number_by_number(sweep: Path, realcli: Run) -> No
     assert (status, out.count("WRONG")) == (0, 0)
     assert "23 sealed ledgers; all are what the report says" in out
     assert int(out.split()[0]) > 2000
-    assert realcli("verify-report", report_of(sweep))[:2] == (status, out)
-    assert realcli("verify-report", sweep.parents[3])[:2] == (status, out)  # a folder above it will do
+    for folder in (report_of(sweep), sweep.parents[3]):  # a folder above it will do
+        assert places(folder, None) == places(sweep, None) == (sweep, report_of(sweep))
 
 
 def _set(*path: str | int, to: Any) -> Callable[[Any], None]:
@@ -135,11 +139,46 @@ def _set(*path: str | int, to: Any) -> Callable[[Any], None]:
         (_set("inputDigest", to="sha256:" + "0" * 64), "/inputDigest: the report counts from sha256:000"),
     ],
 )  # fmt: skip
-def test_a_number_of_the_report_that_was_changed_is_named(sweep: Path, realcli: Run, change: Any, told: str) -> None:
-    edit(report_of(sweep) / "summary.json", change)
+def test_a_number_of_the_report_that_was_changed_is_named(whole: SealedSweep, counted: Any, change: Any, told: str) -> None:
+    found, summary, _ = counted
+    changed = copy.deepcopy(summary)
+    change(changed)
+    _, about, wrong = _said(found, whole.directory / whole.root, changed, _document(found, changed))
+    assert [line for line in (*about, *wrong) if line.startswith(told)], (about, wrong)
+
+
+def test_numbers_that_were_changed_are_said_and_fail(sweep: Path, realcli: Run) -> None:
+    """To whoever runs it: the number, and an exit code."""
+    edit(report_of(sweep) / "summary.json", _set("configurations", 1, "collab", "r", "exact", to="5/6"))
     status, out, _ = realcli("verify-report", sweep)
     assert status == 1
-    assert f"WRONG {told}" in out
+    assert "WRONG /configurations/1/collab/r: the report says 5/6, the evidence gives 2/3" in out
+
+
+@pytest.mark.parametrize(("known", "calibration"), [(KNOWN_SET, "calibrated"), (f"sha256:{'0' * 64}", "uncalibrated")])
+def test_the_gate_beside_the_sweeps_is_counted_with(
+    whole: SealedSweep, tmp_path: Path, realcli: Run, known: str, calibration: str
+) -> None:
+    """Made over another known-answer set it calibrates nobody; a report that says otherwise is wrong."""
+    copied = whole.copy(tmp_path / "store")
+    identity = identity_of(copied.lock.spec.judge)
+    few, none = Share(hits=0, of=100, upper=0.03), Share(hits=0, of=9, value=0)
+    gate = Gate(
+        judge=identity.content_digest(), identity=identity, known=known, cases=3, answers=[], disagreements=[], s_ideal="1",
+        verdicts=[Stratum(name="all", false_failures=few, misses=none, unscored=0)], passed=True, told="S is 1.",
+    )  # fmt: skip
+    copied.store.put_once(calibration_of("p", digest8(gate.judge)), gate.canonical())
+    reported(copied)
+    sweep = copied.directory / copied.root
+    here = max((sweep / "reports").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    assert json.loads((here / "summary.json").read_bytes())["judge"]["calibration"] == calibration
+    assert realcli("verify-report", here)[0] == 0
+    other = {"calibrated": "uncalibrated", "uncalibrated": "calibrated"}[calibration]
+    edit(here / "summary.json", _set("judge", "calibration", to=other))
+    assert (
+        f"WRONG /judge/calibration: the report says {other}, the evidence gives {calibration}"
+        in realcli("verify-report", here)[1]
+    )
 
 
 def judgement(sweep: Path, kind: str = "repeat-1-*[0-9a-f].json") -> Path:
@@ -340,8 +379,10 @@ def test_a_file_of_the_report_that_was_changed_is_named(
 def test_a_number_on_a_page_is_the_one_of_its_place(
     whole: SealedSweep, counted: Any, tmp_path: Path, page: str, old: bytes, new: bytes
 ) -> None:
-    """However well the list of digests is made to fit."""
-    report = shutil.copytree(report_of(whole.directory / whole.root), tmp_path / "report")
+    """However well the list of digests is made to fit. Of the other pages `test_a_sound_report…` reads every number."""
+    report = tmp_path / "report"
+    (report / page).parent.mkdir(parents=True)
+    shutil.copy(report_of(whole.directory / whole.root) / page, report / page)
     if old not in (report / page).read_bytes():
         pytest.fail(f"{page} has no {old!r}")
     assert list(shown_of(report, counted[1])) == []
@@ -371,7 +412,8 @@ def test_a_cell_of_a_table_is_the_one_of_its_place(
     whole: SealedSweep, counted: Any, tmp_path: Path, table: str, old: bytes, new: bytes, told: str
 ) -> None:
     """However well the list of digests is made to fit."""
-    report = shutil.copytree(report_of(whole.directory / whole.root), tmp_path / "report")
+    report = tmp_path / "report"
+    shutil.copytree(report_of(whole.directory / whole.root) / "tables", report / "tables")
     assert list(csvs_of(report, counted[1])) == []
     spoil(f"tables/{table}.csv", old, new)(report)
     found = list(csvs_of(report, counted[1]))
@@ -413,13 +455,22 @@ def test_a_group_that_was_changed_is_named(sweep: Path, change: Callable[[Any], 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"schema": 3}', b"[" * 100_000])
 def test_records_that_are_none_are_named(sweep: Path, content: bytes) -> None:
+    """Each in a group of its own."""
     summary = json.loads((report_of(sweep) / "summary.json").read_bytes())
-    audit, labels = judgement(sweep, "repeat-1-*.audit.json"), group(sweep).with_name("failures-1.json")
-    kinds = ((audit, "AuditRecord"), (judgement(sweep), "RepeatJudgement"), (labels, "Failures"), (group(sweep), "Group"))
-    for path, model in kinds:
+    alpha, beta, of_sonnet, *_ = groups = sorted(path.parent for path in (sweep / "judgements").glob("*/*/*/group-1.json"))
+    assert len(groups) == 4
+    kinds = {
+        sorted(alpha.glob("repeat-1-*.audit.json"))[0]: "AuditRecord",
+        sorted(beta.glob("repeat-1-*[0-9a-f].json"))[0]: "RepeatJudgement",
+        of_sonnet / "failures-1.json": "Failures",
+        groups[3] / "group-1.json": "Group",
+    }
+    for path in kinds:
         path.unlink()
         path.write_bytes(content)
-        assert f"{path.relative_to(sweep)} is no {model} of this version" in "\n".join(read_sweep(sweep, summary).wrong)
+    wrong = "\n".join(read_sweep(sweep, summary).wrong)
+    for path, model in kinds.items():
+        assert f"{path.relative_to(sweep)} is no {model} of this version" in wrong
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"schema": "realcli.dev/summary/2"}'])

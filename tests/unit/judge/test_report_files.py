@@ -18,7 +18,7 @@ import pytest
 from realcli.checks.digest import digest8
 from realcli.judging.identity import identity_of
 from realcli.judging.model import JudgeIdentity
-from realcli.known.gate import Gate, Share, Stratum
+from realcli.known.gate import KNOWN_SET, Gate, Share, Stratum
 from realcli.scoring.aggregate import configuration_scores
 from realcli.scoring.loading import load_score_input
 from realcli.storage.paths import calibration
@@ -155,10 +155,15 @@ def test_scoring_the_runs_again_gives_the_summary(written: dict[str, bytes], sum
         assert one["collab"]["r"]["interval"]["low"] <= float(scores.r_collab) <= one["collab"]["r"]["interval"]["high"]
 
 
+def _every(hits: int, of: int, upper: float = 0.03, misses: int = 0) -> Stratum:
+    return Stratum(
+        name="all", false_failures=Share(hits=hits, of=of, upper=upper), misses=Share(hits=misses, of=9, value=0), unscored=0
+    )  # fmt: skip
+
+
 def passed_gate(identity: JudgeIdentity, **changed: Any) -> Gate:
-    every = Stratum(name="all", false_failures=Share(hits=0, of=100, upper=0.03), misses=Share(hits=0, of=9, value=0), unscored=0)
     base: dict[str, Any] = {
-        "judge": identity.content_digest(), "identity": identity, "known": identity.catalogue, "cases": 3, "verdicts": [every],
+        "judge": identity.content_digest(), "identity": identity, "known": KNOWN_SET, "cases": 3, "verdicts": [_every(0, 100)],
         "answers": [], "disagreements": [], "s_ideal": "1", "passed": True, "told": "S of the ideal runs is 1.",
     }  # fmt: skip
     return Gate(**(base | changed))
@@ -169,6 +174,10 @@ NO_GATES: list[tuple[dict[str, Any], str]] = [
     ({"s_ideal": "93/100"}, "its own numbers say that it was not"),
     ({"s_ideal": None}, "its own numbers say that it was not"),
     ({"emulated": "oracle"}, "of the emulated judge oracle"),
+    ({"verdicts": [_every(40, 100, upper=0.01)]}, "its own numbers say that it was not"),
+    ({"verdicts": [_every(0, 0)]}, "its own numbers say that it was not"),
+    ({"verdicts": [_every(-5, 100)]}, "its own numbers say that it was not"),
+    ({"verdicts": [_every(0, 100, misses=9)]}, "its own numbers say that it was not"),
 ]
 
 
@@ -203,13 +212,25 @@ def test_a_passed_gate_is_said_and_names_another_report(judged: SealedSweep, tmp
     assert "uncalibrated" not in [flag["code"] for flag in found["flags"]]
 
 
+def test_a_gate_over_another_known_answer_set_calibrates_nobody(judged: SealedSweep, tmp_path: Path) -> None:
+    sweep = judged.copy(tmp_path / "store")
+    identity = identity_of(sweep.lock.spec.judge)
+    gate = passed_gate(identity, known=identity.catalogue)
+    sweep.store.put_once(calibration("p", digest8(gate.judge)), gate.canonical())
+    found = json.loads(report(sweep)["summary.json"])
+    assert found["judge"]["calibration"] == "uncalibrated"
+    assert f"made over another known-answer set ({identity.catalogue}, this version has {KNOWN_SET})" in found["judge"]["gate"]
+    (flag,) = [flag["text"] for flag in found["flags"] if flag["code"] == "uncalibrated"]
+    assert "remove it, and calibrate again. Run: realcli judge calibrate" in flag
+
+
 @pytest.mark.parametrize("gated", [False, True])
 def test_a_judge_without_a_gate_is_told_how_to_get_one(judged: SealedSweep, tmp_path: Path, gated: bool) -> None:
     """A stored gate is not overwritten: one that was not passed calls for another judge."""
     sweep = judged.copy(tmp_path / "store")
     identity = identity_of(sweep.lock.spec.judge)
     gate = Gate(
-        judge=identity.content_digest(), identity=identity, known=identity.catalogue, cases=3, verdicts=[], answers=[],
+        judge=identity.content_digest(), identity=identity, known=KNOWN_SET, cases=3, verdicts=[], answers=[],
         disagreements=[], passed=False, told="Not passed: S of the ideal runs is 0.5.",
     )  # fmt: skip
     if gated:

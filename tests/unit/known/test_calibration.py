@@ -12,9 +12,9 @@ from realcli.benchmark.catalogue import load_catalogue
 from realcli.judging.model import JudgeIdentity
 from realcli.judging.run import Settings
 from realcli.judging.session import Model
-from realcli.known.calibration import Row, gate_of, judged, rows_of, share, strata
+from realcli.known.calibration import Row, gate_of, judged, known_digest, rows_of, share, strata
 from realcli.known.cases import known_cases
-from realcli.known.gate import Gate
+from realcli.known.gate import KNOWN_SET, Gate
 from realcli.known.judges import Noisy, emulated
 from realcli.known.model import Case, Truth
 from realcli.scoring.agreement import errorless_labels_needed
@@ -31,6 +31,13 @@ def gate(name: str, *, seed: int = 0, votes: int = 1) -> Gate:
     settings = Settings(Model("emulated", "anthropic"), votes)
     records = judged(SOME, settings, emulated(name, seed).over(SOME))
     return gate_of(SOME, records, IDENTITY, emulated=name)
+
+
+def test_gates_are_held_against_the_set_as_it_is() -> None:
+    assert known_digest(CASES) == KNOWN_SET, (
+        "write the new digest down in realcli/known/gate.py: it closes every gate made before"
+    )
+    assert known_digest(SOME) != KNOWN_SET
 
 
 def test_the_oracle_passes_the_gate() -> None:
