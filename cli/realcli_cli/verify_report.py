@@ -78,19 +78,24 @@ def _summary(path: Path) -> Any:
 
 def _counted(found: Evidence, root: Path, report: Path, summary: Any) -> tuple[int, list[str]]:
     """(numbers counted again, everything that is wrong)."""
-    catalogue = load_catalogue()
-    if summary["judge"]["identity"]["catalogue"] != catalogue.digest:
+    if summary["judge"]["identity"]["catalogue"] != load_catalogue().digest:
         raise UserError(f"{report} was made with another scenario catalogue; use the realcli of its operator version")
-    gate = _gate(root, summary)
     given = _document(found, summary)
+    count, told, wrong = _said(found, root, summary, given)
+    files = [*files_of(report, summary), *shown_of(report, summary), *csvs_of(report, summary)]
+    return count, [*found.wrong, *told, *_runs(report, given), *files, *wrong]
+
+
+def _said(found: Evidence, root: Path, summary: Any, given: ScoreInput) -> tuple[int, list[str], list[str]]:
+    """(numbers counted again, words of the summary that are wrong, its numbers that are)."""
+    catalogue = load_catalogue()
+    gate = _gate(root, summary)
     evidence = {c.id: c.evidence for t in catalogue.templates.values() if t.sub_dimension == RETENTION for c in t.checks}
     tree = {dimension: dict(subs) for dimension, subs in tree_of(catalogue).items()}
     recount = Recount(found, summary, tree, given, evidence)
     count, wrong = held(summary, recount.everything())
     told = words(found, summary, None if gate is None else json.loads(gate), recount.tables)
-    inputs = _inputs(found, gate, summary)
-    files = [*files_of(report, summary), *shown_of(report, summary), *csvs_of(report, summary)]
-    return count, [*found.wrong, *inputs, *told, *_runs(report, given), *files, *wrong]
+    return count, [*_inputs(found, gate, summary), *told], wrong
 
 
 def _folder(given: str) -> Path:

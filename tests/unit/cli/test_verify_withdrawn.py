@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from pathlib import Path
@@ -13,8 +14,8 @@ from realcli.api.base import sha256_digest
 from realcli.api.sweepstatus import ControlEnd
 from realcli.ledger.seals import ControlSeal, SealedObject
 from realcli.scoring.records import WithdrawnTask
-from realcli_cli.recount.evidence import read_sweep
-from realcli_cli.verify_report import _counted
+from realcli_cli.recount.evidence import Evidence, read_sweep
+from realcli_cli.verify_report import _counted, _document, _said
 from realcli_judge.group import trial_of
 from realcli_judge.inputs import Inputs
 from realcli_judge.reporting import write_report
@@ -23,8 +24,14 @@ from tests.support.sealed_sweep import SealedSweep
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> SealedSweep:
-    return write_judged(tmp_path_factory.mktemp("withdrawn") / "store")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """To be read alone."""
+    return withdrawn(write_judged(tmp_path_factory.mktemp("withdrawn") / "store"))
+
+
+@pytest.fixture(scope="module")
+def evidence(reported: tuple[Path, dict[str, Any]]) -> Evidence:
+    return read_sweep(*reported)
 
 
 def withdrawn(sweep: SealedSweep) -> tuple[Path, dict[str, Any]]:
@@ -54,8 +61,8 @@ def counted(root: Path, summary: dict[str, Any]) -> list[str]:
     return _counted(read_sweep(root, summary), root, report, summary)[1]
 
 
-def test_a_withdrawn_task_is_in_no_number_of_any_configuration(judged: SealedSweep, tmp_path: Path) -> None:
-    root, summary = withdrawn(judged.copy(tmp_path / "store"))
+def test_a_withdrawn_task_is_in_no_number_of_any_configuration(reported: tuple[Path, dict[str, Any]]) -> None:
+    root, summary = reported
     # Of alpha: opus solves all; sonnet fails EXEC 1 and 2 and solves the rest. Half of the 24 trials are beta's.
     assert summary["counts"] == {
         "trials": 24, "valid": 12, "invalid": 0, "missing": 0, "groups": 4, "groupsJudged": 2, "groupsIncomplete": 0,
@@ -93,15 +100,18 @@ def test_a_withdrawn_task_is_in_no_number_of_any_configuration(judged: SealedSwe
     ids=["a count", "a phase", "no list", "another list", "no flag"],
 )
 def test_what_a_report_says_of_withdrawn_tasks_is_held_against_what_was_written_down(
-    judged: SealedSweep, tmp_path: Path, change: Any, told: str
+    reported: tuple[Path, dict[str, Any]], evidence: Evidence, change: Any, told: str
 ) -> None:
-    root, summary = withdrawn(judged.copy(tmp_path / "store"))
-    change(summary)
-    assert any(told in line for line in counted(root, summary))
+    root, summary = reported
+    changed = copy.deepcopy(summary)
+    change(changed)
+    _, about, wrong = _said(evidence, root, changed, _document(evidence, changed))
+    assert any(told in line for line in (*about, *wrong))
 
 
-def test_a_control_that_is_not_there_or_passed_is_told(judged: SealedSweep, tmp_path: Path) -> None:
-    root, summary = withdrawn(judged.copy(tmp_path / "store"))
+def test_a_control_that_is_not_there_or_passed_is_told(reported: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    sound, summary = reported
+    root = shutil.copytree(sound, tmp_path / "sweep")
     (seal,) = root.glob("trials/*/attempt-1/control-1/seal.json")
     shutil.move(seal, seal.with_name("gone"))
     assert any("is not the seal" in line for line in counted(root, summary))
