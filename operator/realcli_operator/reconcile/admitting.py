@@ -18,7 +18,7 @@ from realcli_operator.reconcile.names import plan_job
 from realcli_operator.reconcile.plans import Note
 from realcli_operator.reconcile.recent import HELD_BACK, parsed
 from realcli_operator.reconcile.rows import Rows
-from realcli_operator.reconcile.spending import spending
+from realcli_operator.reconcile.spending import spending, usd_text
 from realcli_operator.reconcile.sweepstatus import of_cluster
 from realcli_operator.reconcile.sweepstep import SweepStep
 
@@ -53,7 +53,7 @@ class Admitting(SweepStep):
         self.status = self.status.model_copy(
             update={
                 "cost": found.column,
-                "cost_usd": None if found.usd is None else format(found.usd, "f"),
+                "cost_usd": None if found.usd is None else usd_text(found.usd),
                 "tokens": found.tokens,
                 "uncounted_attempts": found.uncounted,
             }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
 from realcli.api.sweep import SweepSpec
@@ -18,6 +18,14 @@ from realcli_operator.reconcile.recent import ACTIVE, Row
 NEVER_RAN: Final = frozenset({"ImageUnavailable", "SetupTimeout", "ConfigurationError"})
 """Ends of attempts whose agent asked nothing."""
 KINDS: Final = ("input", "cacheRead", "cacheWrite", "output")
+MOST: Final = Decimal(10**9)
+"""US dollars of one attempt are below that; what says otherwise says nothing."""
+SMALLEST: Final = Decimal("1e-9")
+"""US dollars that a status tells apart."""
+LONGEST: Final = 20
+"""Characters of an amount in a Trial's status."""
+_EXACT: Final = Context(prec=100)
+"""Sums of whatever 32 characters can say: what is taken away again must leave what was there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +69,13 @@ class Spent(NamedTuple):
 
     def plus(self, other: Spent) -> Spent:
         """Both."""
-        return Spent(self.usd + other.usd, _added(self.tokens, other.tokens, 1), self.uncounted + other.uncounted)
+        return Spent(_EXACT.add(self.usd, other.usd), _added(self.tokens, other.tokens, 1), self.uncounted + other.uncounted)
 
     def minus(self, other: Spent) -> Spent:
         """Without ``other``, which is a part of it."""
-        return Spent(self.usd - other.usd, _added(self.tokens, other.tokens, -1), self.uncounted - other.uncounted)
+        return Spent(
+            _EXACT.subtract(self.usd, other.usd), _added(self.tokens, other.tokens, -1), self.uncounted - other.uncounted
+        )
 
 
 NOTHING: Final = Spent(Decimal(0), (0, 0, 0, 0), 0)
@@ -77,12 +87,12 @@ def spent_by(row: Row) -> Spent:
     usd, tokens, uncounted = Decimal(0), [0, 0, 0, 0], 0
     earlier = status.get("earlier")
     if earlier:
-        usd += _decimal(earlier.get("costUSD")) or 0
+        usd = _decimal(earlier.get("costUSD"), MOST * MOST) or usd
         _add(tokens, earlier.get("tokens"))
         uncounted += earlier.get("uncounted", 0)
     used, cost = status.get("tokens"), _decimal(status.get("costUSD"))
     _add(tokens, used)
-    usd += cost or 0
+    usd = _EXACT.add(usd, cost or 0)
     over = row.phase not in ACTIVE or row.sealed_work
     if over and row.attempt and (used is None or cost is None) and not _asked_nothing(used, str(status.get("workEnd"))):
         uncounted += 1
@@ -117,10 +127,11 @@ def earlier_of(status: TrialStatus) -> Earlier | None:
         return status.earlier
     before = status.earlier or Earlier()
     used = status.tokens or Tokens()
-    unknown = status.tokens is None or status.cost_usd is None
+    cost = _decimal(status.cost_usd)
+    unknown = status.tokens is None or cost is None
     counted = status.tokens.dump() if status.tokens is not None else None
     return Earlier(
-        cost_usd=format(Decimal(before.cost_usd) + (_decimal(status.cost_usd) or 0), "f"),
+        cost_usd=usd_text(min(_EXACT.add(Decimal(before.cost_usd), cost or 0), MOST - SMALLEST)),
         tokens=Tokens(
             input=before.tokens.input + used.input,
             cache_read=before.tokens.cache_read + used.cache_read,
@@ -143,9 +154,16 @@ def _add(totals: list[int], tokens: Mapping[str, Any] | None) -> None:
             totals[index] += tokens.get(kind, 0)
 
 
-def _decimal(text: Any) -> Decimal | None:
+def usd_text(usd: Decimal) -> str:
+    """US dollars as a status says them: what has more digits than `SMALLEST` is rounded up, so that it overdraws no budget."""
+    rounded = usd.quantize(SMALLEST, ROUND_CEILING, _EXACT)
+    return format(usd if rounded == usd and len(format(usd, "f")) <= LONGEST else rounded.normalize(_EXACT), "f")
+
+
+def _decimal(text: Any, limit: Decimal = MOST) -> Decimal | None:
+    """US dollars from 0 to below ``limit``; None: unknown."""
     try:
         value = Decimal(text) if isinstance(text, str) else None
     except InvalidOperation:
         return None
-    return value if value is not None and value.is_finite() else None
+    return value if value is not None and value.is_finite() and 0 <= value < limit else None

@@ -11,7 +11,7 @@ from realcli.api.outcomes import Phase
 from realcli.api.sweep import SweepSpec
 from realcli.api.sweepstatus import Tokens
 from realcli.api.trial import Earlier, TrialStatus
-from realcli_operator.reconcile.spending import Spending, earlier_of, spending_of
+from realcli_operator.reconcile.spending import Spending, earlier_of, spending_of, usd_text
 from realcli_operator.reconcile.tally import rows_of
 
 USED = Tokens(input=100, cache_read=20, cache_write=3, output=7)
@@ -71,6 +71,41 @@ def test_the_next_attempt_keeps_what_the_last_took(a: Any) -> None:
     lost = earlier_of(TrialStatus(attempt=2, work_end="NodeLost", earlier=once))
     assert lost == Earlier(cost_usd="0.25", tokens=USED, uncounted=1)
     assert earlier_of(TrialStatus(attempt=3, work_end="ImageUnavailable", earlier=lost)) == lost
+
+
+@pytest.mark.parametrize(
+    ("cost", "kept", "uncounted"),
+    [
+        ("0.0004629375", "1.000462938", 0),  # 12,345 tokens at 0.0375 a million: more digits than the status keeps
+        ("1e3", "1001", 0),
+        ("0.1000", "1.1000", 0),
+        ("0.10000000000000000000000000", "1.1", 0),
+        ("-3", "1", 1),
+        ("1e9", "1", 1),
+        ("NaN", "1", 1),
+        ("a lot", "1", 1),
+    ],
+)
+def test_any_cost_that_a_session_tells_can_be_kept_by_the_next_attempt(a: Any, cost: str, kept: str, uncounted: int) -> None:
+    told = SEALED.model_copy(update={"cost_usd": cost, "earlier": Earlier(cost_usd="1")})
+    earlier = earlier_of(told)
+    assert earlier is not None
+    assert (earlier.cost_usd, earlier.uncounted) == (kept, uncounted)
+    found = spent(a, told)
+    assert found.uncounted == uncounted
+    assert found.usd is not None
+    assert 0 <= Decimal(kept) - found.usd < Decimal("1e-9"), "rounded up, never down"
+
+
+def test_the_costs_of_many_attempts_fit_the_status(a: Any) -> None:
+    assert usd_text(Decimal("999999999.9999999999")) == "1000000000"
+    assert usd_text(Decimal("2.50")) == "2.50"
+    assert usd_text(Decimal("0.00000000001")) == "0.000000001"
+    assert len(usd_text(20_000 * Decimal("999999999.9999999999999999999999"))) <= 32
+    most = SEALED.model_copy(update={"cost_usd": "999999999.9", "earlier": Earlier(cost_usd="999999999.9")})
+    again = earlier_of(most)
+    assert again is not None
+    assert again.cost_usd == "999999999.999999999", "as much as the status can say"
 
 
 @pytest.mark.parametrize(
