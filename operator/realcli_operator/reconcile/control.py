@@ -44,6 +44,11 @@ def candidate(reason: str, before: str | None) -> str:
     return reason if reason == "VerifierFault" else "AgentBrokeEnvironment"
 
 
+def told_to_end(message: Termination) -> bool:
+    """Whether a verify or control session got SIGTERM before it was done. By whom, its pod shows when it is over."""
+    return message.result is Result.NO_VERDICT and message.reason == "SessionLost"
+
+
 def failed_on(status: TrialStatus, node: str | None) -> TrialStatus:
     """The next pod goes elsewhere, if it can."""
     if node is None or node in status.verify_nodes:
@@ -108,7 +113,7 @@ class ControlStep(Step, ABC):
                 return TrialPlan(requeue_after=1.0)
             return self._control_over(status, None, end_of(facts_of_absent(name, Work.VERIFY)))
         message = parse_termination(session_message(pod))
-        if message is None or message.phase != "Control":
+        if message is None or message.phase != "Control" or told_to_end(message):
             if not self._is_over(pod):
                 return self._unfinished(status, pod)
         elif message.result in (Result.CONTROL_PASSED, Result.CONTROL_FAILED):

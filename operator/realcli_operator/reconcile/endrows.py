@@ -300,8 +300,8 @@ _TAKEN: Final = (
 _VERIFIER: Final = (
     Row(
         "verify says why",
-        "the session of a verify pod says why there is no verdict",
-        lambda f: f.said is Said.NO_VERDICT,
+        "the session of a verify pod says why there is no verdict (any word but SessionLost)",
+        lambda f: f.said is Said.NO_VERDICT and f.said_reason != "SessionLost",
         _said_reason,
         tell=_verdictless,
     ),
@@ -366,6 +366,13 @@ _CONTAINERS: Final = (
         "ContainerStatusUnknown or Unknown (255) of the session of a verify pod: the node was restarted under it",
         lambda f: not _work(f) and _known(f) and f.session.stand is Stand.UNSEEN,
         "NodeLost",
+    ),
+    Row(
+        "verify told to end",
+        "the session of a verify pod says that it was told to end (SessionLost), and nothing shows by whom: its node went down",
+        lambda f: _known(f) and f.said is Said.NO_VERDICT,
+        "NodeLost",
+        tell=_words,
     ),
     Row(
         "session out of sight",

@@ -14,7 +14,7 @@ from realcli.api.termination import Result, Termination, parse_termination
 from realcli.api.trial import TrialStatus
 from realcli_operator.kube.views import PodView
 from realcli_operator.reconcile.conditions import with_condition
-from realcli_operator.reconcile.control import ControlStep, awaits, candidate, failed_on, worked
+from realcli_operator.reconcile.control import ControlStep, awaits, candidate, failed_on, told_to_end, worked
 from realcli_operator.reconcile.endfacts import describe, facts_of, session_message, without_seal
 from realcli_operator.reconcile.endmodel import Work
 from realcli_operator.reconcile.ends import UNEXPLAINED, End, end_of, is_fault
@@ -70,7 +70,7 @@ class VerifyStep(ControlStep):
                 return TrialPlan(requeue_after=1.0)
             return self._verify_failed(status, None, "PodLost", f"verify pod {name} is gone and left no message")
         message = parse_termination(session_message(pod))
-        if message is None or message.phase != "Verify":
+        if message is None or message.phase != "Verify" or told_to_end(message):
             if not self._is_over(pod):
                 return self._unfinished(status, pod)
             return self._verify_over(status, pod, end_of(facts_of(pod, Work.VERIFY)))

@@ -43,10 +43,13 @@ from realcli_session.runner.errors import RunnerError, RunnerLost
 from realcli_session.runner.port import Completed, RunnerPort
 from realcli_session.settings import Settings
 from realcli_session.termination import shorten
+from realcli_session.told import LAST_WORD, ToldToEnd, words
 from realcli_session.verify.grading import Graded, NoVerdict, grade
 from realcli_session.verify.tests import put_tests
 
 SOLUTION: Final = "/solution"
+LOST: Final = "VerifierFault"
+"""What it says that got no result and knows no reason of the cluster's."""
 OUTPUT: Final = 256 << 10
 """Bytes kept of what the solution printed."""
 ENDS: Final[dict[str, ControlReason]] = {
@@ -55,6 +58,10 @@ ENDS: Final[dict[str, ControlReason]] = {
     "AgentBrokeEnvironment": "TestsNotStarted",
 }
 """What a verify would call it, and a control does, which has no agent."""
+
+
+class NoResult(Exception):
+    """What was found is none: the session was told to end meanwhile."""
 
 
 @dataclass(slots=True)
@@ -78,6 +85,25 @@ async def run_control(
     control: int,
 ) -> Termination:
     """One control, from the lock to its termination message."""
+    told = ToldToEnd()
+    with told.listening():
+        message = await _run(config, settings, socket, root, lock_digest, ordinal, attempt, control, told)
+        if message.reason == LOST and await told.within(LAST_WORD):
+            return message.model_copy(update={"reason": "SessionLost", "message": shorten(words(message.message or ""))})
+    return message
+
+
+async def _run(
+    config: StorageConfig,
+    settings: Settings,
+    socket: SocketUse,
+    root: str,
+    lock_digest: str,
+    ordinal: int,
+    attempt: int,
+    control: int,
+    told: ToldToEnd,
+) -> Termination:
     store = open_store(config)
 
     def read() -> tuple[Trial, tuple[ControlSeal, str] | None]:
@@ -90,12 +116,12 @@ async def run_control(
             unlike = differs(trial.lock.cgroup, settings.cgroup, settings.node)
             if unlike is not None:
                 return _nothing(settings, "SetupTimeout", unlike)
-            found = await ControlSession(config, settings, store, trial, control).run(socket)
+            found = await ControlSession(config, settings, store, trial, control, told).run(socket)
         return _told(settings, *found)
     except (InputRefused, BenchmarkError, AlreadyStored) as error:
         return _nothing(settings, "VerifierFault", str(error))
-    except RunnerLost as lost:
-        return _nothing(settings, "VerifierFault", lost.reason)
+    except (RunnerLost, NoResult) as lost:
+        return _nothing(settings, LOST, str(lost))
     except StorageError as error:
         return _nothing(settings, "StorageUnavailable", str(error))
 
@@ -122,7 +148,10 @@ def earlier_control(store: ObjectStore, trial: Trial) -> tuple[ControlSeal, str]
 class ControlSession:
     """One control that has to be done. Single use."""
 
-    def __init__(self, config: StorageConfig, settings: Settings, store: ObjectStore, trial: Trial, number: int) -> None:
+    def __init__(
+        self, config: StorageConfig, settings: Settings, store: ObjectStore, trial: Trial, number: int, told: ToldToEnd
+    ) -> None:
+        self._told = told
         self._config = config
         self._settings = settings
         self._store = store
@@ -133,7 +162,7 @@ class ControlSession:
         self._solved = _Solved()
 
     async def run(self, socket: SocketUse) -> tuple[ControlSeal, str]:
-        """Solve, test, read, seal. Raises RunnerLost, InputRefused, BenchmarkError and StorageError: no result."""
+        """Solve, test, read, seal. Raises NoResult, RunnerLost, InputRefused, BenchmarkError and StorageError: no result."""
         limit = seconds(self._trial.lock.spec.limits.setup)
         with contextlib.closing(socket.listen()) as listener:
             task = await patiently(self._fetch, self._settings.storage_patience)
@@ -143,6 +172,8 @@ class ControlSession:
             verdict = await self._verdict(runner, task, run)
         finally:
             await runner.close()
+        if self._told.so_far:
+            raise NoResult("solution and tests were not done before that")
         return await self._seal(verdict, run)
 
     async def _verdict(self, runner: RunnerPort, task: Task, run: RunJson) -> ControlVerdict:
@@ -160,6 +191,8 @@ class ControlSession:
         try:
             graded = await grade(runner, lock.workdir, lock.verifier_seconds, self._keep_log)
         except NoVerdict as error:
+            if isinstance(error.__cause__, RunnerLost):  # which says nothing of the tests: its node may have gone
+                raise error.__cause__ from error
             return self._failed(ENDS[error.reason], str(error))
         if graded.ctrf is not None:
             await self._put(self._paths.ctrf, graded.ctrf)

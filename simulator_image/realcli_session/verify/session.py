@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -35,6 +36,7 @@ from realcli_session.runner.errors import RunnerError, RunnerLost
 from realcli_session.runner.port import RunnerPort
 from realcli_session.settings import KILL_AFTER_VERDICT, Settings
 from realcli_session.termination import shorten
+from realcli_session.told import LAST_WORD, ToldToEnd, words
 from realcli_session.verify.checkers import as_lines, run_checkers
 from realcli_session.verify.checks import Run, TakenSnapshot, planned, taken_snapshots
 from realcli_session.verify.grading import NoVerdict, grade
@@ -62,7 +64,26 @@ async def run_verify(
     work_seal: str | None,
 ) -> Termination:
     """One verify, from the lock to its termination message."""
+    told = ToldToEnd()
+    with told.listening():
+        place = _Place(root, lock_digest, ordinal, attempt, verify, work_seal)
+        return await _run(config, settings, socket, place, told)
+
+
+class _Place(NamedTuple):
+    """Which verify."""
+
+    root: str
+    lock_digest: str
+    ordinal: int
+    attempt: int
+    verify: int
+    work_seal: str | None
+
+
+async def _run(config: StorageConfig, settings: Settings, socket: SocketUse, place: _Place, told: ToldToEnd) -> Termination:
     store = open_store(config)
+    root, lock_digest, ordinal, attempt, verify, work_seal = place
 
     def read() -> tuple[Trial, WorkSeal, str, tuple[VerifySeal, str] | None]:
         trial = trial_of(read_lock(store, root, lock_digest), root, lock_digest, ordinal, attempt)
@@ -76,13 +97,16 @@ async def run_verify(
             return _message(settings, Result.WORK_INVALID, sealed, digest, reason=sealed.reason)
         if earlier is not None:
             return _told(trial, _verdict(settings, sealed, digest, *earlier))
-        session = VerifySession(config, settings, store, trial, sealed, digest, verify)
+        session = VerifySession(config, settings, store, trial, sealed, digest, verify, told)
         try:
             made, made_digest = await (session.without_state() if sealed.state is None else session.run(socket))
         except NoVerdict as error:
-            print(f"{error.reason} {error}", file=sys.stderr, flush=True)
-            none = _message(settings, Result.NO_VERDICT, sealed, digest, reason=error.reason)
-            return none.model_copy(update={"message": shorten(str(error))})
+            reason, text = error.reason, str(error)
+            if await told.within(LAST_WORD if isinstance(error.__cause__, RunnerLost) else 0.0):
+                reason, text = "SessionLost", words(text)
+            print(f"{reason} {text}", file=sys.stderr, flush=True)
+            none = _message(settings, Result.NO_VERDICT, sealed, digest, reason=reason)
+            return none.model_copy(update={"message": shorten(text)})
         return _told(trial, _verdict(settings, sealed, digest, made, made_digest))
     except (NoWorkSeal, SourceChanged) as error:
         return _plain(settings, Result.NO_WORK_SEAL, None, str(error))
@@ -147,7 +171,9 @@ class VerifySession:
         sealed: WorkSeal,
         work_seal: str,
         number: int,
+        told: ToldToEnd,
     ) -> None:
+        self._told = told
         self._config = config
         self._settings = settings
         self._store = store
@@ -185,6 +211,8 @@ class VerifySession:
         await self._prepare(runner, task, run, state)
         lock = self._trial.task
         graded = await grade(runner, lock.workdir, lock.verifier_seconds, lambda log: self._put(self._paths.logs, log))
+        if self._told.so_far:
+            raise NoVerdict("SessionLost", "the tests were not done before that")
         if graded.ctrf is not None:
             await self._put(self._paths.ctrf, graded.ctrf)
         return await self._seal(

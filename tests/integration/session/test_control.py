@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from realcli.api.base import sha256_digest
 from realcli.api.termination import Result, Termination
 from realcli.ledger.seals import ControlSeal, ControlVerdict, RunJson
 from realcli_cli.local.pods import Ended
-from tests.integration.session.harness import Sweep
+from tests.integration.session.harness import Pod, Sweep
 
 Plan = Callable[..., Sweep]
 Mini = Callable[..., Path]
@@ -172,3 +173,61 @@ def test_a_state_in_which_no_test_starts_is_a_broken_environment(plan: Plan, min
     assert (verified.result, verified.reason) == (Result.NO_VERDICT, "AgentBrokeEnvironment")
     assert "could not be" in str(verified.message)
     assert said(sweep.control(ordinal)).result is Result.CONTROL_PASSED
+
+
+HELD = f"touch /tmp/testing; until test -e /tmp/go; do sleep 0.05; done; echo 1 > {REWARD}"
+"""Tests that end when they are told to."""
+
+
+def told_to_end(pod: Pod) -> None:
+    """As a node does that shuts down; the tests end all the same, and say what they say."""
+    pod.session.send_signal(signal.SIGTERM)
+    pod.chroot.path("/tmp/go").touch()
+
+
+def runner_dies(pod: Pod) -> None:
+    """With all its container."""
+    process = pod.container.process
+    assert process is not None
+    process.kill()
+
+
+def both(pod: Pod) -> None:
+    """The runtime ends the containers one after the other, the session last."""
+    runner_dies(pod)
+    pod.until(lambda: pod.container.process is None or pod.container.process.poll() is not None)
+    pod.session.send_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("role", "happens", "reason"),
+    [
+        ("control", told_to_end, "SessionLost"),
+        pytest.param("control", runner_dies, "VerifierFault", marks=pytest.mark.slow),
+        pytest.param("control", both, "SessionLost", marks=pytest.mark.slow),
+        pytest.param("verify", told_to_end, "SessionLost", marks=pytest.mark.slow),
+        pytest.param("verify", runner_dies, "NoReward", marks=pytest.mark.slow),
+        pytest.param("verify", both, "SessionLost", marks=pytest.mark.slow),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_what_a_node_that_goes_down_leaves_of_the_tests_is_no_result(
+    plan: Plan, mini: Mini, role: str, happens: Callable[[Pod], None], reason: str
+) -> None:
+    """Nothing is sealed of it: a control that was cut off does not make a task suspect, nor a verify a run worth nothing."""
+    sweep = plan(suite=mini(HELD, DONE, solution=DONE))
+    ordinal = sweep.ordinal("mini", "EXEC")
+    if role == "verify":
+        assert said(sweep.work(ordinal)).result is Result.WORK_SEALED
+    for number in (1, 2):
+        with sweep.pod(ordinal, role, "--attempt", "1", f"--{role}", str(number)) as pod:
+            pod.until(pod.chroot.path("/tmp/testing").exists)
+            if number == 1:
+                happens(pod)
+                message = said(pod.ended())
+                assert (message.result, message.reason) == (Result.NO_VERDICT, reason)
+            else:
+                pod.chroot.path("/tmp/go").touch()
+                assert said(pod.ended()).result is {"control": Result.CONTROL_PASSED, "verify": Result.VERDICT}[role]
+        seal = getattr(sweep.attempt(ordinal), role)(number).seal
+        assert sweep.store.exists(seal) is (number == 2)

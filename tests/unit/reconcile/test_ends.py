@@ -198,6 +198,7 @@ def gone(vanished: Vanished, noted: str | None = None) -> EndFacts:
 
 
 VERIFY: dict[str, Any] = {"work": Work.VERIFY}
+TOLD: dict[str, Any] = {"said": Said.NO_VERDICT, "said_reason": "SessionLost"}
 EXAMPLES: list[tuple[str, EndFacts, Phase, str]] = [
     ("sealed, killed for memory", EndFacts(**sealed("RunnerLost") | {"untrusted": KILLED}), Phase.VERIFYING, "AgentOutOfMemory"),
     (
@@ -261,6 +262,13 @@ EXAMPLES: list[tuple[str, EndFacts, Phase, str]] = [
     ("session's memory limit", EndFacts(session=KILLED, untrusted=ENDED), Phase.VERIFYING, "SessionLost"),
     ("pod deadline", EndFacts(**BOTH, deadline=True), Phase.VERIFYING, "SessionLost"),
     ("verify out of sight", EndFacts(Work.VERIFY, session=ContainerFacts(Stand.UNSEEN)), Phase.VERIFYING, "NodeLost"),
+    ("verify told to end", EndFacts(**VERIFY, **BOTH, **TOLD), Phase.VERIFYING, "NodeLost"),
+    (
+        "verify over a disk limit",
+        EndFacts(**VERIFY, **BOTH, **TOLD, evicted=Evicted.AGENT_LIMIT), Phase.VERIFYING, "AgentDiskLimit",
+    ),
+    ("agent's memory limit", EndFacts(**VERIFY, **TOLD, session=ENDED, untrusted=KILLED), Phase.VERIFYING, "AgentOutOfMemory"),
+    ("pod deadline", EndFacts(**VERIFY, **BOTH, **TOLD, deadline=True), Phase.VERIFYING, "SessionLost"),
     ("session out of sight", EndFacts(untrusted=ENDED, session=ContainerFacts(Stand.UNSEEN)), Phase.VERIFYING, "SessionLost"),
     ("session ended", EndFacts(**invalid("SessionLost") | {"untrusted": KILLED}, idle=True), Phase.PENDING, "SessionLost"),
     ("session ended", EndFacts(**BOTH), Phase.VERIFYING, "SessionLost"),

@@ -39,6 +39,11 @@ def end(result: str, ordinal: int = 7) -> ControlEnd:
     return ControlEnd.model_validate({"result": result, "ordinal": ordinal, "attempt": 2, "number": 1, "detail": "so it was"})
 
 
+def told(a: Any, phase: str) -> str:
+    """What a session says that got SIGTERM."""
+    return str(a.message(phase, Result.NO_VERDICT, reason="SessionLost", message="the session was told to end (SIGTERM)"))
+
+
 @pytest.mark.parametrize(
     ("reason", "before", "counts_as"),
     [
@@ -127,8 +132,10 @@ def test_its_own_control_is_read_and_its_pod_goes(a: Any, result: Result, phase:
         (lambda a: a.waiting(CONTROL, "InvalidImageName"), 0),
         (lambda a: a.ended(CONTROL, a.message("Control", Result.NO_VERDICT, reason="VerifierFault", message="no runner")), 1),
         (lambda a: a.ended(CONTROL), 1),
+        (lambda a: a.ended(CONTROL, told(a, "Control"), phase="Failed"), 0),
+        (lambda a: a.ended(CONTROL, told(a, "Control"), phase="Failed", reason="DeadlineExceeded"), 1),
     ],
-    ids=["storage", "preempted", "deleted", "image", "no runner", "died"],
+    ids=["storage", "preempted", "deleted", "image", "no runner", "died", "node", "deadline"],
 )
 def test_a_control_that_says_nothing_is_tried_again(a: Any, make: Any, faults: int) -> None:
     status = decide(a, a.facts(waits(a, control_attempt=1), make(a), control=row())).status
@@ -138,6 +145,25 @@ def test_a_control_that_says_nothing_is_tried_again(a: Any, make: Any, faults: i
     ready = status.model_copy(update={"retry_after": "2026-12-01T12:00:00Z"})
     again = decide(a, a.facts(ready, control=row()))
     assert again.create == PodIntent(1, control=2, avoid=("n1",))
+
+
+@pytest.mark.parametrize(("name", "phase"), [(CONTROL, "Control"), ("first-00000-a1-v3", "Verify")])
+def test_whoever_told_a_session_to_end_shows_when_its_pod_is_over(a: Any, name: str, phase: str) -> None:
+    """An eviction for the pod's own limit, say, is not the node's doing."""
+    status = waits(a, control_attempt=1) if phase == "Control" else a.status(Phase.VERIFYING, verify_attempt=3, verify_faults=2)
+    ended = a.ended(name, told(a, phase))
+    alive = a.replace(ended, phase="Running", containers=(a.container("verifier"), ended.containers[1]))
+    waited = decide(a, a.facts(status, alive, control=row()))
+    assert (waited.status, waited.delete) == (None, ())
+    assert waited.requeue_after is not None
+    text = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi."
+    evicted = a.replace(ended, phase="Failed", reason="Evicted", message=text)
+    over = decide(a, a.facts(status, evicted, control=row())).status
+    assert over is not None
+    assert (over.control_faults, over.verify_faults) == ((1, 3) if phase == "Control" else (0, 3))
+    lost = decide(a, a.facts(status, a.replace(ended, phase="Failed"), control=row())).status
+    assert lost is not None
+    assert (lost.control_faults, lost.verify_faults) == ((0, 3) if phase == "Control" else (0, 2))
 
 
 def test_three_that_die_have_failed(a: Any) -> None:
