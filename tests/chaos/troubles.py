@@ -22,7 +22,7 @@ class Troubles:
     def __call__(self, seen: Seen) -> Act | None:
         rng = random.Random(f"{self.seed}/{seen.name if seen.trial else seen.role}")
         if rng.random() > self.share:
-            return happy(seen)
+            return self._well(seen)
         match seen.role:
             case "work" if seen.attempt in {"1", "2"} and seen.sealed is None:
                 reason = rng.choice(["ProviderUnavailable", "SimulatorFailed", "SessionLost"])
@@ -32,4 +32,13 @@ class Troubles:
             case "judge" if (seen.namespace, seen.name) not in self._met and len(self._met) < 2:
                 self._met.add((seen.namespace, seen.name))
                 return Act(say("Judge", Result.REFUSED, reason="ProviderUnavailable", message="529"))
-        return happy(seen)
+        return self._well(seen)
+
+    def _well(self, seen: Seen) -> Act:
+        """As it is without trouble, with a reward that is not the same for every trial."""
+        act = happy(seen)
+        if seen.role != "verify" or seen.sealed is None:
+            return act
+        reward = random.Random(f"{self.seed}/{seen.trial}").choice(["0", "0.5", "1"])
+        verdict = {"reason": "Completed", "workEnd": "Completed", "reward": reward, "checks": {"passed": 1, "total": 8}}
+        return Act(say("Verify", Result.VERDICT, seal=seen.own_seal, workSeal=seen.sealed, **verdict))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
+from collections import defaultdict
 from typing import Any
 
 import pytest
 
-from tests.support.kind_cluster import LIMIT, S3, forwarded, shell
+from tests.support.kind_cluster import LIMIT, Folder, shell
 from tests.support.kind_runs import IMAGE, PROVIDER, STORAGE, Runs, endpoint, write_suite
 
 pytestmark = pytest.mark.kind
@@ -19,36 +21,64 @@ ABSENT_KEY = "chaos-key-that-comes-late"
 SECONDS_WORK = "sleep 20; echo done > /app/out.txt"
 
 
-def audited(runs: Runs, name: str, *, attempts: int = 1) -> dict[str, Any]:
-    """The sweep, once its end has been held against storage: every anchor is that of a ledger that verifies, and of each trial
-    storage has the attempts that the status counts, and no more than ``attempts``."""
+def audited(runs: Runs, name: str, *, attempts: int = 1, trials: int = 1) -> list[dict[str, Any]]:
+    """Its trials, once the end of a sweep has been held against storage: every anchor is that of a ledger that verifies, of
+    each trial storage has the attempts that the status counts, no more than ``attempts``, there is one report, which is the one
+    that the status names, and every number of it is counted again. No pod name was that of two pods, no end is unexplained."""
     sweep = runs.kube.sweep_ended(name)
     assert sweep["status"]["state"] == "Complete", runs.kube.state()
     folder = runs.below(sweep)
-    for trial in runs.kube.list("trials", f"realcli.dev/sweep={name}"):
+    names = folder.names()
+    found = runs.kube.list("trials", f"realcli.dev/sweep={name}")
+    assert len(found) == trials
+    for trial in found:
         status = trial["status"]
         assert (status["phase"], status["reason"], status["reward"]) == ("Sealed", "Completed", "1"), status
         runs.events(trial)
         ordinal = f"trials/{trial['spec']['ordinal']:05d}/"
-        stored = {int(m[1]) for key in folder.names() if (m := re.match(rf"{ordinal}attempt-(\d+)/", key))}
+        stored = {int(m[1]) for key in names if (m := re.match(rf"{ordinal}attempt-(\d+)/", key))}
         assert stored <= set(range(1, status["attempt"] + 1)), stored
         assert status["attempt"] <= attempts, status
-        sealed = [k for k in stored if f"{ordinal}attempt-{k}/work-seal.json" in folder.names()]
+        sealed = [k for k in stored if f"{ordinal}attempt-{k}/work-seal.json" in names]
         assert status["attempt"] in sealed, "the attempt that counts is the one that was sealed"
+    (report,) = {key.split("/")[1] for key in names if key.startswith("reports/")}
+    summary = folder.read(f"reports/{report}/summary.json")
+    assert sweep["status"]["reportDigest"] == f"sha256:{hashlib.sha256(summary).hexdigest()}"
+    recounted(runs, name, folder)
     left = [pod["metadata"]["name"] for pod in runs.kube.list("pods", f"realcli.dev/sweep={name},realcli.dev/trial")]
     assert left == [], left
-    return sweep
+    pods: defaultdict[str, set[str]] = defaultdict(set)
+    for event in runs.kube.list("events"):
+        about = event["involvedObject"]
+        if about["kind"] == "Pod" and re.match(rf"{name}-\d{{5}}-", about["name"]):
+            pods[about["name"]].add(about["uid"])
+        assert event["reason"] != "UnexplainedEnd", event["message"]
+    assert pods.keys() >= {f"{name}-{number:05d}-a1" for number in range(trials)}
+    assert [pod for pod, uids in pods.items() if len(uids) > 1] == []
+    return found
 
 
-def begin(runs: Runs, name: str, command: str = SECONDS_WORK, *, storage: str = STORAGE, secret: str = "provider") -> None:
-    """A sweep of one trial in which Claude Code runs the command; ``secret``: with the provider's key."""
+def recounted(runs: Runs, name: str, folder: Folder) -> None:
+    """Every number of the report from the sealed ledgers, as anybody can who has downloaded the sweep."""
+    whole = runs.folder / "downloaded" / name
+    for key in folder.names():
+        file = whole / key
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(folder.read(key))
+    runs.s3.realcli("verify-report", str(whole))
+
+
+def begin(
+    runs: Runs, name: str, command: str = SECONDS_WORK, *, storage: str = STORAGE, secret: str = "provider", **changes: Any
+) -> None:
+    """A sweep of one trial in which Claude Code runs the command; ``secret``: with the provider's key, the spec changed so."""
     test = "echo 1 > /logs/verifier/reward.txt"
     suite = write_suite(runs.folder / name, name, [command], IMAGE, ["/app/out.txt"], test, cpus="0.25")
     model = {"name": "sonnet", "model": "claude-sonnet-4-5", "endpoints": {"anthropic": endpoint(PROVIDER, secret)}}
     agents = [{"name": "claude-code", "version": "2.1.140"}]
     retry = {"infrastructure": 2, "backoff": "1s"}
     spec = {"agents": agents, "models": [model], "modes": ["EXEC"], "retry": retry, "storage": runs.storage(storage)}
-    runs.start_suite(name, suite, **spec)
+    runs.start_suite(name, suite, **(spec | changes))
 
 
 def reached(runs: Runs, name: str, phase: str) -> None:
@@ -85,6 +115,8 @@ def test_storage(cluster: Any, door: Any, phase: str, how: str, tell: Any) -> No
             getattr(door, how)()
         begin(runs, name, storage=door.address)
         reached(runs, name, phase)
+        met = runs.kube.get("sweep", name)["status"].get("state")
+        assert met in (None, "Planning", "Running") or phase == "report", f"it ended before the fault began: {met}"
         if phase != "plan":
             getattr(door, how)()
         time.sleep(OUTAGE)  # the fault itself
@@ -153,24 +185,25 @@ def test_secret_removed(cluster: Any, tell: Any) -> None:
 
 
 def test_key_revoked(cluster: Any, tell: Any) -> None:
-    """The key in the Secret is one that the provider refuses, from the plan on; then it is the right one again."""
+    """The provider refuses the key from the middle of a sweep on: what runs with the old one ends well, what begins then is told
+    and tried again until the Secret has the right key."""
     runs, name = cluster.runs, "key-revoked"
     own_secret(runs)
-    begin(runs, name, secret=OWN_KEY)
-    planned(runs, name)
+    begin(runs, name, secret=OWN_KEY, repeats=2, parallelism=1, retry={"infrastructure": 9, "backoff": "1s"})
+    runs.kube.until("the agent to work", LIMIT, lambda: running(runs, f"{name}-00000-a1"))
     own_secret(runs, "revoked")
-    time.sleep(OUTAGE)  # the fault itself
+
+    def refused() -> Any:
+        trials = runs.kube.list("trials", f"realcli.dev/sweep={name}")
+        return [status for trial in trials if (status := trial.get("status", {})).get("lastInvalidReason")]
+
+    (status,) = runs.kube.until("a trial to be refused", LIMIT, refused)
+    assert status["lastInvalidReason"] == "ProviderUnavailable", status
     own_secret(runs)
-    sweep = runs.kube.sweep_ended(name)
-    (trial,) = runs.kube.list("trials", f"realcli.dev/sweep={name}")
-    status = trial["status"]
-    assert (status["phase"], status["reason"]) in {
-        ("Sealed", "Completed"),
-        ("Invalid", "ProviderUnavailable"),
-        ("Invalid", "ConfigurationError"),
-    }, status
-    assert ("reward" in status) == (status["phase"] == "Sealed")
-    tell(state=sweep["status"]["state"], reason=status["reason"], attempt=status["attempt"])
+    first, second = sorted(audited(runs, name, attempts=10, trials=2), key=lambda trial: trial["spec"]["ordinal"])
+    assert (first["status"]["attempt"], first["status"]["invalidAttempts"]) == (1, 0)
+    assert second["status"]["attempt"] == 1 + second["status"]["invalidAttempts"] > 1
+    tell(refused=second["status"]["invalidAttempts"])
 
 
 def test_node_restarted(cluster: Any, tell: Any) -> None:
@@ -180,16 +213,10 @@ def test_node_restarted(cluster: Any, tell: Any) -> None:
     runs.kube.until("the agent to work", LIMIT, lambda: running(runs, f"{name}-00000-a1"))
     shell("docker restart realcli-control-plane >/dev/null")
     runs.kube.until("the API server", 300, lambda: runs.kube.run("get", "--raw", "/readyz", check=False) == "ok")
-    sweep = runs.kube.sweep_ended(name)
-    (trial,) = runs.kube.list("trials", f"realcli.dev/sweep={name}")
+    (trial,) = audited(runs, name, attempts=3)
     status = trial["status"]
-    assert sweep["status"]["state"] == "Complete", status
-    assert (status["phase"], status["reason"], status["reward"]) == ("Sealed", "Completed", "1"), status
-    assert status["attempt"] == 1 + status["invalidAttempts"]
-    with forwarded(cluster.demo, "service/seaweedfs", 8333) as address:  # the one of before ended with the node
-        runs.s3 = S3.open(address, cluster.s3.env)
-        runs.events(trial)
-    tell(attempt=status["attempt"], last_invalid=status.get("lastInvalidReason", "none"))
+    assert status["attempt"] == 1 + status["invalidAttempts"] > 1, status
+    tell(attempt=status["attempt"], last_invalid=status["lastInvalidReason"])
 
 
 def running(runs: Runs, pod: str) -> bool:
