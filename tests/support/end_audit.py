@@ -44,13 +44,21 @@ async def end_state(admin: Any, namespace: str) -> dict[str, Any]:
     """All objects of a namespace but events, without what differs between two runs of the same thing: uids, times, digests
     that hold uids, names of Job pods, the namespace's own name."""
     found: dict[str, Any] = await objects(admin, namespace)
+    jobs = found["jobs"]
     found["jobs"] = [{"name": job["metadata"]["name"], "conditions": job["status"]["conditions"]} for job in found["jobs"]]
     for job in found["jobs"]:
         for condition in job["conditions"]:
             del condition["lastProbeTime"], condition["lastTransitionTime"]
-    found["pods"] = [re.sub(r"-[a-z0-9]{5}$", "", pod["metadata"]["name"]) for pod in found["pods"]]
+    there = {item["metadata"]["uid"] for items in (found["trials"], jobs) for item in items}
+    kept = [pod for pod in found["pods"] if owners(pod) & there]  # of a Job that was replaced the garbage collector takes them
+    found["pods"] = sorted(re.sub(r"-[a-z0-9]{5}$", "", pod["metadata"]["name"]) for pod in kept)
     found["plans"] = [plan["metadata"]["name"] for plan in found["plans"]]
     return {kind: _normalised(items, namespace) for kind, items in found.items()}
+
+
+def owners(item: Any) -> set[str]:
+    """Uids of the objects that it goes with."""
+    return {owner["uid"] for owner in item["metadata"].get("ownerReferences", ())}
 
 
 def _normalised(value: Any, namespace: str) -> Any:
