@@ -91,8 +91,12 @@ class Observer:
     memories: dict[str, Memory] = field(default_factory=dict)
 
     def memory(self, uid: str) -> Memory:
-        """What is remembered of the sweep ``uid``."""
-        return self.memories.setdefault(uid, Memory())
+        """What is remembered of the sweep ``uid``. With a new one those that are gone are forgotten: of a sweep that was made
+        again under its name no step says that it was gone."""
+        if uid not in self.memories:
+            self.forget_others()
+            self.memories[uid] = Memory()
+        return self.memories[uid]
 
     def forget_others(self) -> None:
         """Drop memories of sweeps that are gone."""

@@ -38,6 +38,12 @@ class _Kept(NamedTuple):
     end: End | None
     spent: Spent
 
+    @staticmethod
+    def of(view: TrialView) -> _Kept:
+        """Of one trial. Whatever cannot be read of it is an error here, before anything is moved."""
+        row = row_of(view)
+        return _Kept(row, last_end(row), spent_by(row))
+
 
 def _is_finished(row: Row) -> bool:
     return row.phase.terminal and row.reason != "Cancelled"
@@ -87,23 +93,24 @@ class Rows(Mapping[int, Row]):
         return self._open
 
     def update(self, trials: Collection[TrialView]) -> None:
-        """These are the trials now. A view that is the very one that was seen last has not changed."""
+        """These are the trials now. A view that is the very one that was seen last has not changed. One that cannot be read is an
+        error each time, not only the first."""
         known = self._ordinals
         for view in trials:
             before = known.get(view.name)
             if before is None or before[0] is not view:
+                kept = _Kept.of(view)
                 if before is not None:
                     self._drop(before[1])
-                row = row_of(view)
-                known[view.name] = (view, row.ordinal)
-                self._put(row)
+                self._put(kept)
+                known[view.name] = (view, kept.row.ordinal)
         if len(known) > len(trials):
             alive = {view.name for view in trials}
             for name in [name for name in known if name not in alive]:
                 self._drop(known.pop(name)[1])
             for view in trials:  # a twin of what went counts again
                 if known[view.name][1] not in self._kept:
-                    self._put(row_of(view))
+                    self._put(_Kept.of(view))
 
     def finished(self, plan: FrozenPlan) -> Mapping[int, int]:
         """By group of the plan: trials that are terminal and not cancelled."""
@@ -127,10 +134,10 @@ class Rows(Mapping[int, Row]):
         assert end is not None  # what stands in an order of ends has one
         return end
 
-    def _put(self, row: Row) -> None:
+    def _put(self, kept: _Kept) -> None:
+        row = kept.row
         if row.ordinal in self._kept:  # two Trials of one ordinal: somebody made one by hand; the later seen counts
             self._drop(row.ordinal)
-        kept = _Kept(row, last_end(row), spent_by(row))
         self._kept[row.ordinal] = kept
         for belongs, where in self._sets(row):
             if belongs:

@@ -252,12 +252,12 @@ def test_no_urgent_key_waits_for_ever_behind_another_and_no_other_behind_them(cl
         queue.add(key)
     handed = []
     for _ in range(8):  # T and S want to be looked at again as soon as they were
-        key = queue.try_get()
-        assert key is not None
-        handed.append(key)
-        queue.done(key)
-        if key.isupper():
-            queue.add(key)
+        turn = queue.try_get()
+        assert turn is not None
+        handed.append(turn)
+        queue.done(turn)
+        if turn.isupper():
+            queue.add(turn)
     assert handed == ["T", "a", "S", "b", "T", "S", "T", "S"]
 
 

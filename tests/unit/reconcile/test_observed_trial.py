@@ -44,3 +44,11 @@ async def test_what_is_over_takes_no_step(a: Any, observer: Observer, phase: Pha
         observer.store.put(a.replace(pod, owner_uid=trial.uid))
     seen = await observer.trial(trial_key("one", "first-00000"))
     assert (seen is not None) is looked_at
+
+
+async def test_a_sweep_that_was_made_again_under_its_name_leaves_no_memory_of_the_first(a: Any, observer: Observer) -> None:
+    first = a.sweep()
+    second = a.replace(first, uid="another", resource_version=first.resource_version + 1)
+    observer.store.put(second)  # the event of the deletion and that of the new one are one step
+    observer.memory(second.uid)
+    assert set(observer.memories) == {second.uid}

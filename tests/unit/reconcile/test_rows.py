@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,10 +26,13 @@ STATUSES = st.fixed_dictionaries(
         "lastInvalidAt": st.sampled_from(TIMES),
         "lastInvalidReason": st.just("NodeLost"),
         "throttled": st.sampled_from(["0", "0.5", "nonsense"]),
-        "costUSD": st.sampled_from(["0.000001", "12.5", "NaN"]),
+        "costUSD": st.sampled_from(["0.000001", "12.5", "NaN", "999999999.0000000000000000000001"]),
         "tokens": st.just({"input": 7, "output": 3}),
         "workEnd": st.sampled_from(["Completed", "SetupTimeout"]),
         "earlier": st.just({"costUSD": "0.25", "tokens": {"input": 1}, "uncounted": 2}),
+        "control": st.just({"result": "passed"}),
+        "round": st.integers(1, 3),
+        "node": st.sampled_from(["n1", "n2"]),
     },
 )
 MODES, TASKS = ("COLLAB", "EXEC"), ("t0", "t1")
@@ -53,6 +58,8 @@ def trial(ordinal: int, status: dict[str, Any], name: str = "") -> TrialView:
 
 
 CHANGES = st.lists(st.tuples(st.integers(0, 15), st.one_of(st.none(), STATUSES)), max_size=12)
+LISTED = st.sampled_from(["seen", "listed again", "all gone and back"])
+"""What happened to the trials that did not change: their views are the same, equal ones, or those of new objects."""
 
 
 def seen(rows: Rows, plan: Any) -> dict[str, Any]:
@@ -60,6 +67,9 @@ def seen(rows: Rows, plan: Any) -> dict[str, Any]:
     return {
         "rows": dict(rows),
         "open": dict(rows.open),
+        "invalid": rows.invalid,
+        "controlled": rows.controlled,
+        "renewed": rows.renewed,
         "phases": {key: number for key, number in rows.phases.items() if number},
         "sealed": +rows.sealed,
         "finished": {group: number for group, number in rows.finished(plan).items() if number},
@@ -72,20 +82,44 @@ def seen(rows: Rows, plan: Any) -> dict[str, Any]:
 
 
 @settings(max_examples=200, deadline=None)
-@given(rounds=st.lists(CHANGES, min_size=1, max_size=4), asked=st.booleans())
-def test_changes_lead_to_what_is_built_at_once(rounds: list[Any], asked: bool, a: Any) -> None:
+@given(rounds=st.lists(st.tuples(LISTED, CHANGES, st.booleans()), min_size=1, max_size=4))
+def test_changes_lead_to_what_is_built_at_once(rounds: list[Any], a: Any) -> None:
+    """After each step, whether it was looked at before or not (from the first look on, groups are kept up to date)."""
     plan = a.plan(tasks=2, repeats=2)
     kept, trials = Rows(), dict[int, TrialView]()
-    if asked:
-        kept.finished(plan)  # from now on it is kept up to date
-    for changes in rounds:
+    for listed, changes, looked_at in rounds:
+        if listed != "seen":
+            new: dict[str, Any] = {"uid": "again", "resource_version": 2} if listed == "all gone and back" else {}
+            trials = {ordinal: replace(view, **new) for ordinal, view in trials.items()}
+        if listed == "all gone and back":
+            kept.update(())
+            assert seen(kept, plan) == seen(Rows(), plan)
         for ordinal, status in changes:
             if status is None:
                 trials.pop(ordinal, None)
             else:
                 trials[ordinal] = trial(ordinal, status)
         kept.update(tuple(trials.values()))
+        if looked_at:
+            assert seen(kept, plan) == seen(Rows(tuple(trials.values())), plan)
     assert seen(kept, plan) == seen(Rows(tuple(trials.values())), plan)
+
+
+def test_a_trial_that_cannot_be_read_is_an_error_each_time_and_moves_nothing(a: Any) -> None:
+    plan = a.plan(tasks=2, repeats=2)
+    good, bad = (
+        trial(1, {"phase": "Sealed", "costUSD": "1", "tokens": {"input": 1}}),
+        trial(2, {"phase": "Sealed", "tokens": "many"}),
+    )
+    rows = Rows((good, trial(2, {"phase": "Working"})))
+    before = seen(rows, plan)
+    for _ in range(2):
+        with pytest.raises(AttributeError):
+            rows.update((good, bad))
+        assert seen(rows, plan) == before
+    mended = trial(2, {"phase": "Invalid"})
+    rows.update((good, mended))
+    assert seen(rows, plan) == seen(Rows((good, mended)), plan)
 
 
 @settings(max_examples=100, deadline=None)
@@ -97,12 +131,12 @@ def test_sums_and_orders_are_those_of_the_plain_rules(changes: list[Any]) -> Non
     assert rows.newest_ends(100) == ends_of(plain)
     assert rows.throttle_ends(100) == [end for end in ends_of(plain) if end.row.throttled is not None]
     assert set(rows.open) == {row.ordinal for row in plain if not row.phase.terminal}
-    assert rows.spent.usd == sum((Decimal(0) + spent for spent in (_usd(view.status) for view in views.values())), Decimal(0))
+    assert Fraction(rows.spent.usd) == sum(_usd(view.status) for view in views.values())
 
 
-def _usd(status: Any) -> Decimal:
+def _usd(status: Any) -> Fraction:
     cost = status.get("costUSD", "0")
-    return Decimal("0" if cost == "NaN" else cost) + Decimal(status.get("earlier", {}).get("costUSD", "0"))
+    return Fraction("0" if cost == "NaN" else cost) + Fraction(status.get("earlier", {}).get("costUSD", "0"))
 
 
 def test_a_second_trial_of_an_ordinal_counts_once() -> None:
