@@ -163,10 +163,10 @@ def table(sections: list[Section]) -> str:
             lines += ["Not run.", ""]
             continue
         lines += ["| fault | runs | minutes | what happened | result |", "|---|---:|---:|---|---|"]
-        grouped: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        grouped: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         for row in rows:
-            grouped[name_of(row["test"])].append(row)
-        for name, cases in grouped.items():
+            grouped[row["test"].split("::")[0], name_of(row["test"])].append(row)
+        for (_, name), cases in grouped.items():
             about = cases[0]["about"].split(". ")[0].rstrip(".")
             told = f"**{name}**" + (f": {about}" if about and "::test_report[" not in cases[0]["test"] else "")
             failed = [case["test"].split("[")[-1].rstrip("]") for case in cases if case["outcome"] == "failed"]
@@ -189,15 +189,15 @@ def name_of(test: str) -> str:
 def summed(cases: list[dict[str, Any]]) -> str:
     """Facts of all cases: numbers are added, words told once."""
     numbers: defaultdict[str, float] = defaultdict(float)
-    words: dict[str, str] = {}
+    words: defaultdict[str, list[str]] = defaultdict(list)
     for case in cases:
         for name, value in case["facts"].items():
             try:
                 number = float(value)
                 numbers[name] += number
             except ValueError:
-                words[name] = value
-    told = [f"{name.replace('_', ' ')} {value}" for name, value in words.items()]
+                words[name] += [] if value in words[name] else [value]
+    told = [f"{name.replace('_', ' ')} {' and '.join(values)}" for name, values in words.items()]
     return ", ".join([*told, *(f"{value:g} {name.replace('_', ' ')}" for name, value in numbers.items())])
 
 
