@@ -142,6 +142,77 @@ async def test_an_invalid_attempt_is_followed_by_one_new_one(one: Cluster, kubel
     assert ran == ["again-00000-a1", "again-00000-a2", "again-00000-a2-v1"]
 
 
+async def test_a_control_decides_what_tests_without_a_verdict_count_as(one: Cluster, kubelet: Any, tools: Any) -> None:
+    """It passes: reward 0, the agent's doing. It fails: the task is withdrawn, as two trials met it."""
+
+    def script(control: str) -> Any:
+        def act(seen: Any) -> Any:
+            if seen.role == "verify":
+                said = {"reason": "VerifierTimeout", "message": "killed after 60 s", "workEnd": "Completed"}
+                return tools.Act(tools.say("Verify", "NoVerdict", workSeal=seen.sealed, **said))
+            if seen.role == "control" and control == "ControlFailed":
+                return tools.Act(tools.say("Control", control, reason="NoReward", message="no reward file", seal=seen.own_seal))
+            return tools.happy(seen)
+
+        return act
+
+    kubelet.scripts |= {name: script(said) for name, said in (("works", "ControlPassed"), ("broken", "ControlFailed"))}
+    for name in ("works", "broken"):
+        await one.apply(name, modes=["EXEC"], repeats=2, retry={"infrastructure": 0, "backoff": "1s"})
+
+    status = (await one.until("works", "Complete", "Failed", "Incomplete"))["status"]
+    assert (status["state"], [row["result"] for row in status["controls"]]) == ("Complete", ["Passed"])
+    for trial in await one.trials_of("works"):
+        ended = trial["status"]
+        assert (ended["phase"], ended["reason"], ended["reward"]) == ("Sealed", "VerifierTimeout", "0")
+        assert (ended["verifyAttempt"], ended["control"]["result"]) == (3, "Passed")
+    (control,) = (name for name in kubelet.history if name.startswith("works-") and "-c" in name)
+    assert {t["status"]["control"]["ordinal"] for t in await one.trials_of("works")} == {int(control.split("-")[1])}
+
+    status = (await one.until("broken", "Complete", "Failed", "Incomplete"))["status"]
+    assert (status["state"], status["withdrawn"][0]["task"]) == ("Incomplete", "log-triage")
+    assert (status["counts"]["tasksWithdrawn"], status["counts"]["groupsWithdrawn"], status["counts"]["invalid"]) == (1, 1, 2)
+    assert "scores" not in status or not status["scores"]
+    assert {t["status"]["reason"] for t in await one.trials_of("broken")} == {"VerifierFault"}
+    assert len([name for name in kubelet.history if name.startswith("broken-") and "-c" in name]) == 1
+
+
+async def test_raised_retry_invalid_renews_what_ended_invalid_and_nothing_else(one: Cluster, kubelet: Any, tools: Any) -> None:
+    away = asyncio.Event()
+
+    def script(seen: Any) -> Any:
+        if seen.role == "work" and seen.trial == "renewed-00001" and not away.is_set():
+            return tools.Act(tools.say("Work", "WorkInvalid", reason="ProviderUnavailable", message="529 for ten minutes"))
+        return tools.happy(seen)
+
+    kubelet.scripts["renewed"] = script
+    await one.apply("renewed", modes=["EXEC"], repeats=2, retry={"infrastructure": 0, "backoff": "1s"})
+    status = (await one.until("renewed", "Complete", "Failed", "Incomplete"))["status"]
+    assert (status["state"], status["counts"]["invalid"], status["counts"]["groupsIncomplete"]) == ("Incomplete", 1, 1)
+    assert "rExec" not in status
+    sealed = next(t["status"] for t in await one.trials_of("renewed") if t["metadata"]["name"] == "renewed-00000")
+
+    path = f"{one.sweeps}/renewed"
+    await one.admin.merge(path, {"spec": {"allowIncomplete": True}})
+
+    async def shown() -> Any:
+        return (await one.sweep("renewed"))["status"].get("rExec")
+
+    assert await one.wait_for(shown, "the scores of the part are shown") == "1.000"
+    away.set()
+    await one.admin.merge(path, {"spec": {"retryInvalid": 1}})
+    status = (await one.until("renewed", "Complete", "Failed"))["status"]
+    first, second = (t["status"] for t in await one.trials_of("renewed"))
+    assert first == sealed, "what is sealed is not touched"
+    assert (second["phase"], second["attempt"], second["round"], second["invalidAttempts"]) == ("Sealed", 2, 2, 1)
+    assert (status["round"], status["counts"]["invalid"]) == (2, 0)
+    jobs = (await one.admin.send("GET", "/apis/batch/v1/namespaces/one/jobs?labelSelector=realcli.dev%2Fsweep%3Drenewed"))[
+        "items"
+    ]
+    names = sorted(job["metadata"]["name"] for job in jobs)
+    assert names == ["renewed-j0000", "renewed-j0000-r2", "renewed-plan", "renewed-report", "renewed-report-r2"]
+
+
 async def test_what_breaks_is_stopped_cancelled_and_gone(one: Cluster, kubelet: Any, tools: Any) -> None:
     def refused(seen: Any) -> Any:
         if seen.role != "work":
