@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -124,13 +125,25 @@ def test_a_trial_that_cannot_be_read_is_an_error_each_time_and_moves_nothing(a: 
 
 @settings(max_examples=100, deadline=None)
 @given(changes=CHANGES)
-def test_sums_and_orders_are_those_of_the_plain_rules(changes: list[Any]) -> None:
+def test_sums_and_orders_are_those_of_the_plain_rules(changes: list[Any], a: Any) -> None:
+    plan = a.plan(tasks=2, repeats=2)
     views = {ordinal: trial(ordinal, status) for ordinal, status in changes if status is not None}
     rows = Rows(tuple(views.values()))
     plain = [row_of(view) for view in views.values()]
     assert rows.newest_ends(100) == ends_of(plain)
     assert rows.throttle_ends(100) == [end for end in ends_of(plain) if end.row.throttled is not None]
     assert set(rows.open) == {row.ordinal for row in plain if not row.phase.terminal}
+    assert set(rows.invalid) == {row.ordinal for row in plain if row.phase is Phase.INVALID}
+    assert set(rows.controlled) == {row.ordinal for row in plain if "control" in row.view.status}
+    assert set(rows.renewed) == {row.ordinal for row in plain if row.view.status.get("round", 1) >= 2}
+    assert all((ordinal in rows) is (ordinal in views) for ordinal in range(16))
+    assert +rows.phases == Counter((row.mode, row.phase) for row in plain)
+    assert +rows.sealed == Counter(row.configuration for row in plain if row.phase is Phase.SEALED)
+    assert rows.shares == Counter(row.throttled for row in plain if row.throttled is not None)
+    over = [row.ordinal for row in plain if row.phase.terminal and row.reason != "Cancelled"]
+    assert rows.finished(plan) == Counter(plan.group_of(ordinal) for ordinal in over)
+    other = a.plan(tasks=4, repeats=1)
+    assert rows.finished(other) == Counter(other.group_of(ordinal) for ordinal in over), "of another plan"
     assert Fraction(rows.spent.usd) == sum(_usd(view.status) for view in views.values())
 
 
@@ -146,6 +159,15 @@ def test_a_second_trial_of_an_ordinal_counts_once() -> None:
     assert (len(rows), rows[3].name, len(rows.open)) == (1, "made-by-hand", 0)
     rows.update((first,))
     assert (len(rows), rows[3].name, sum(rows.phases.values())) == (1, first.name, 1)
+    rows.update((first, twin))
+    rows.update(())
+    assert (len(rows), sum(rows.phases.values())) == (0, 0)
+
+
+def test_a_name_that_is_of_another_ordinal_now_is_of_no_other() -> None:
+    rows = Rows((trial(3, {"phase": "Sealed"}, name="one"),))
+    rows.update((trial(4, {"phase": "Invalid"}, name="one"),))
+    assert (set(rows), set(rows.invalid), sum(rows.phases.values())) == ({4}, {4}, 1)
 
 
 def test_the_sum_of_nothing_is_nothing(a: Any) -> None:
