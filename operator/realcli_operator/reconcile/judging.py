@@ -63,6 +63,25 @@ class Judging(SweepStep):
                 self.draft.create_jobs.append(self._intent(Task.JUDGE, self._run_of(name), group))
         return judged
 
+    def _kept(self, plan: FrozenPlan, rows: Rows) -> list[int]:
+        """Of a sweep that was cancelled while it renewed: groups that were judged before and are not to be judged anew. What
+        was said of them stays said, and is in the report."""
+        if not self.cancelled:
+            return []
+        due = set(self._due(plan, rows))
+        rounds = {group: n for group, n in rounds_of(plan, rows).items() if group not in due}
+        tasks = {group: plan.tasks[group % len(plan.tasks)].name for group in rounds}
+        return sorted(
+            group
+            for group, n in rounds.items()
+            if tasks[group] not in self.withdrawn and any(self._was_judged(group, earlier) for earlier in range(1, n))
+        )
+
+    def _was_judged(self, group: int, n: int) -> bool:
+        job = self.facts.jobs.get(judge_job(self.name, group, n))
+        state = None if job is None else job_state(job, Task.JUDGE, self.now, self.policy)
+        return isinstance(state, Gone) or (isinstance(state, Done) and state.message.result is Result.JUDGED)
+
     def _unresolved(self, job: JobFacts, task: Task, state: Done | Lost, group: int, *, bounded: str) -> None:
         if isinstance(state, Lost):
             self._again(job, task, state.why, state.since, group=group, bounded=bounded)

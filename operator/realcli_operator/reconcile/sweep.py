@@ -87,15 +87,15 @@ class _Step(Planning, Admitting, Judging):
             self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full | gone)
             if self.draft.create_trials:
                 self.draft.delays.append(0.0)
-        judged = self._judging(plan, rows)
-        self._counted(plan, rows, judged)
+        judged, kept = self._judging(plan, rows), self._kept(plan, rows)
+        self._counted(plan, rows, [*judged, *kept])
         if self._everything_is(judged, plan):
             if judged:
                 self._reporting(plan)
             else:
                 self._all_withdrawn()
         elif self.cancelled and not rows.open and len(judged) == len(self._due(plan, rows)):
-            if judged:
+            if judged or kept:
                 self._reporting(plan)
             else:
                 self._cancelled_unjudged()

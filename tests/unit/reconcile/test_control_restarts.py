@@ -324,6 +324,28 @@ async def test_only_what_ended_invalid_is_renewed(a: Any, kill: int) -> None:
     assert [row["rExec"] for row in kept["scores"]] == ["1.000"]
 
 
+@pytest.mark.parametrize("kill", [0, 1])
+async def test_a_renewal_that_is_cancelled_leaves_what_was_judged_before(a: Any, kill: int) -> None:
+    """The group of the trial that was to run again keeps its judgement, and the sweep a report."""
+
+    def script(role: str, name: str) -> str | None:
+        return str(a.work_invalid("ModelMismatch")) if role == "work" else None
+
+    world = World(a, a.plan(modes=("EXEC",)), script, {})
+    kept, *_ = await settled(world, kill)
+    assert (kept["counts"]["groupsJudged"], kept["reportURI"]) == (1, "s3://evals/first-report-x")
+    world.cluster.update(Kind.SWEEP, "one", "first", lambda sweep: sweep["spec"].update(retryInvalid=1))
+    world.cluster.last = 0
+    while world.objects(Kind.TRIAL)[0]["status"]["phase"] != "Pending":
+        await world.round()
+    world.cluster.update(Kind.SWEEP, "one", "first", lambda sweep: sweep["spec"].update(cancel=True))
+    kept, ends, jobs, _, complete, _ = await settled(world, kill)
+    assert (complete, ends["first-00000"]["reason"], ends["first-00000"]["round"]) == ("Cancelled", "Cancelled", 2)
+    assert (kept["counts"]["groupsJudged"], kept["counts"]["groupsIncomplete"]) == (1, 1)
+    assert kept["reportURI"] == "s3://evals/first-report-r2-x"
+    assert jobs == ["first-j0000", "first-plan", "first-report", "first-report-r2"], "nothing is judged anew"
+
+
 async def test_scores_of_an_incomplete_sweep_come_and_go_with_allow_incomplete(a: Any) -> None:
     def script(role: str, name: str) -> str | None:
         return str(a.work_invalid("ModelMismatch")) if role == "work" and name.startswith("first-00001") else None
