@@ -157,7 +157,7 @@ def _configuration(
         **({"contextTokens": model.context_tokens} if program == CONTEXT_READER and model.context_tokens is not None else {}),
     }
     return ConfigurationLock(
-        name=f"{agent.name}.{model.name}",
+        name=_name(agent, model),
         agent=agent.name,
         program=cast(Program, program),
         api=API_OF[program],
@@ -203,6 +203,7 @@ def _problems(request: PlanRequest, index: Index, allow_loopback: bool) -> Itera
     yield from _twice("spec.agents[].name", [a.name for a in spec.agents])
     yield from _twice("spec.models[].name", [m.name for m in spec.models])
     yield from _twice("spec.modes", list(spec.modes))
+    yield from _alike(spec)
     if not index.tasks and not (spec.benchmark.tasks.include or spec.benchmark.tasks.categories or spec.benchmark.tasks.exclude):
         yield "spec.benchmark.source: the benchmark has no tasks; publish one that has"
     for agent in spec.agents:
@@ -295,6 +296,22 @@ def _endpoint_problems(where: str, api: Api, endpoint: Endpoint, platform: Platf
         yield f"{where}.endpoints.{api}.url: {error}"
     if api == "anthropic" and endpoint.url.rstrip("/").endswith("/v1"):
         yield f"{where}.endpoints.anthropic.url: {endpoint.url} ends with /v1; give the base URL without it"
+
+
+def _name(agent: Agent, model: Model) -> str:
+    return f"{agent.name}.{model.name}"
+
+
+def _alike(spec: SweepSpec) -> Iterator[str]:
+    """Names may hold dots, so that two pairs of agent and model can have one between them: their runs could not be told apart."""
+    pairs: dict[str, set[tuple[str, str]]] = {}
+    for agent in spec.agents:
+        for model in spec.models:
+            pairs.setdefault(_name(agent, model), set()).add((agent.name, model.name))
+    for name, found in sorted(pairs.items()):
+        if len(found) > 1:
+            told = ", ".join(f"{agent} with {model}" for agent, model in sorted(found))
+            yield f"spec.agents, spec.models: {name!r} is the name of more than one configuration ({told}); call one otherwise"
 
 
 def _twice(field: str, names: list[str]) -> Iterator[str]:

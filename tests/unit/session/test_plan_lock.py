@@ -96,6 +96,15 @@ REFUSALS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {},
         r"spec\.agents\[claude-code\]\.version: the operator has no image of claude-code 9\.9\.9; it has claude-code/2\.1\.140",
     ),
+    "two configurations of one name": (
+        {
+            "agents": [{"name": "claude-code"}, {"name": "claude-code.x", "program": "claude-code"}],
+            "models": models("x.y", "y"),
+        },
+        {},
+        r"spec\.agents, spec\.models: 'claude-code\.x\.y' is the name of more than one configuration \(claude-code with x\.y, "
+        r"claude-code\.x with y\); call",
+    ),
     "an unknown program": ({"agents": [{"name": "mine"}]}, {}, r"spec\.agents\[mine\]\.program: 'mine' is no agent program"),
     "an image without a libc": ({}, {"libc": "none"}, r"cannot be started in the image of task alpha \(libc: none\)"),
     "an image with a libc the program is not built for": ({}, {"libc": "musl"}, r"\(libc: musl\); it needs glibc"),
