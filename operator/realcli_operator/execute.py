@@ -108,9 +108,12 @@ class Executor:
     async def write_sweep_status(self, sweep: SweepView, status: SweepStatus) -> bool:
         """The whole status; False if the sweep is gone."""
         try:
-            self.store.put(await self.api.apply_sweep_status(sweep, status.dump()))  # no step follows from it
+            answer = await self.api.apply_sweep_status(sweep, status.dump())
         except (NotFound, Conflict):
             return False
+        if self.store.put(answer) and answer.generation != sweep.generation:
+            # Nothing follows from the status, but from an edit since the decision: its own event is no news any more.
+            self._sink(answer, Happened.CHANGED)
         return True
 
     # -- deletions
