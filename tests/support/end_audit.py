@@ -56,6 +56,17 @@ async def end_state(admin: Any, namespace: str) -> dict[str, Any]:
     return {kind: _normalised(items, namespace) for kind, items in found.items()}
 
 
+def differences(found: Any, expected: Any, path: str = "") -> list[str]:
+    """Where two end states differ: path, what is there, what was expected."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        names = sorted({*found, *expected})
+        return [text for name in names for text in differences(found.get(name), expected.get(name), f"{path}.{name}")]
+    if isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        pairs = enumerate(zip(found, expected, strict=True))
+        return [text for number, pair in pairs for text in differences(*pair, f"{path}[{number}]")]
+    return [] if found == expected else [f"{path.lstrip('.')}: {found!r}, not {expected!r}"]
+
+
 def owners(item: Any) -> set[str]:
     """Uids of the objects that it goes with."""
     return {owner["uid"] for owner in item["metadata"].get("ownerReferences", ())}

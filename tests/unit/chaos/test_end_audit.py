@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from realcli.api.termination import Result, Termination
-from tests.support.end_audit import Seen, judged
+from tests.support.end_audit import Seen, differences, judged
 from tests.support.stub_kubelet import Ended
 
 REPORT = "sha256:" + "8" * 64
@@ -201,3 +201,14 @@ def test_what_a_fault_cut_may_be_done_again() -> None:
     seen.pods["own-00000-a1"] = 2
     assert judged(seen, frozenset({"own-00000-a1"}), cut=True) == []
     assert judged(replace(seen, trials=Counter(["own-00000"] * 2)), frozenset({"own-00000-a1"}), cut=True) != []
+
+
+def test_end_states_differ_where_they_do() -> None:
+    one = {"trials": [{"status": {"reward": "1"}}, {"status": {}}], "pods": ["a"]}
+    assert differences(one, one) == []
+    other = {"trials": [{"status": {"reward": "0"}}, {"status": {"turns": 3}}], "pods": []}
+    assert differences(other, one) == [
+        "pods: [], not ['a']",
+        "trials[0].status.reward: '0', not '1'",
+        "trials[1].status.turns: 3, not None",
+    ]
