@@ -43,7 +43,7 @@ def stands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
                         storage, STARTER, provider.url, toolkit(None), agent_folder(program, None), program=program,
                         environment=environment | {"REALCLI_STORAGE_PATIENCE": "120"},
                     )  # fmt: skip
-                    made[program] = Stand(sweep, provider, weed, sweep.ordinal("site-settings", "COLLAB"))
+                    made[program] = Stand(sweep, provider, weed, sweep.ordinal("site-settings", "COLLAB"), program)
                 return made[program]
 
             yield stand

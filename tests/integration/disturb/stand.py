@@ -50,6 +50,7 @@ class Stand:
     provider: ScriptedProvider
     weed: Weed
     ordinal: int
+    program: str
     attempts: int = 0
     bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Phase -> first and last event of the undisturbed run."""
@@ -79,7 +80,7 @@ class Stand:
         reader = StoreReader(self.sweep.store, root)
         report = verify_attempt(reader, root)
         assert report.ok, report.findings
-        return Stream(reader, reader.events())
+        return Stream(reader, reader.events(), self.program)
 
     def learn(self) -> None:
         """The phases' events, from the first attempt."""

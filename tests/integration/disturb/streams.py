@@ -76,6 +76,14 @@ def asked_once(events: Sequence[Event]) -> Iterator[Event]:
             yield event
 
 
+def commands_of(program: str, events: Iterable[Event]) -> list[Event]:
+    """The commands of an agent program that have to be the same in every run: of Codex not those that depend on its pace."""
+    found = [event for event in events if event.kind == "command"]
+    if program != "codex":
+        return found
+    return [command for command in map(in_a_plain_shell, found) if command is not None]
+
+
 def in_a_plain_shell(command: Event) -> Event | None:
     """The command as it runs in a shell that is given its set-up; None for what only finds that out."""
     argv = command.data.get("argv")
@@ -89,15 +97,14 @@ def in_a_plain_shell(command: Event) -> Event | None:
 class Stream:
     """One attempt's, ready to be compared."""
 
-    def __init__(self, reader: StoreReader, events: Iterable[Event]) -> None:
+    def __init__(self, reader: StoreReader, events: Iterable[Event], program: str) -> None:
         self._reader = reader
         run = RunJson.model_validate_json(reader.read("run.json") or b"")
         self._values = [(run.instance_id, "<instance>"), (run.nonce, "<nonce>"), (str(run.seed), "<seed>")]
         kept = [event for event in events if event.kind not in RETRIES]
         kept = list(asked_once(kept))
         self.lines = [self._line(event) for event in kept if event.kind not in COMMANDS]
-        commands = (in_a_plain_shell(event) for event in kept if event.kind == "command")
-        self.commands = sorted(self._line(event) for event in commands if event is not None)
+        self.commands = sorted(self._line(event) for event in commands_of(program, kept))
 
     def _line(self, event: Event) -> str:
         data = self._value(event.data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from realcli.ledger.events import Event
-from tests.integration.disturb.streams import asked_once, in_a_plain_shell
+from tests.integration.disturb.streams import asked_once, commands_of, in_a_plain_shell
 
 
 def event(kind: str, turn: int, **data: Any) -> Event:
@@ -44,3 +44,13 @@ def test_a_login_shell_is_the_shell_that_was_given_its_set_up() -> None:
     assert in_a_plain_shell(event("command", 1, argv=["/bin/bash", "-c", "__CODEX_SNAPSHOT_OVERRIDE_SET_0=x"])) is None
     assert in_a_plain_shell(event("command", 1, argv=["id", "-u"])) is None
     assert in_a_plain_shell(event("command", 1, argv=["rm", "-r", "a"])) is not None
+
+
+def test_the_pace_of_codex_excuses_no_other_program() -> None:
+    commands = [
+        event("command", 1, argv=["id", "-u"]),
+        event("command", 1, argv=["/bin/bash", "-lc", "cat a"]),
+        event("yield", 1),
+    ]
+    assert [one.data["argv"] for one in commands_of("codex", commands)] == [["/bin/bash", "-c", "cat a"]]
+    assert commands_of("claude-code", commands) == commands[:2]
