@@ -126,6 +126,11 @@ FROM_RULES: Final = (
         "!has(self.from) || !has(self.budget)",
         "leave budget out: no agent runs in a sweep with from; judge.budget bounds what judging costs",
     ),
+    Rule(
+        "!has(self.from) || 'Verify' in self.from.phases || self.retryInvalid == 0",
+        "retryInvalid renews nothing here: with from and phases [Judge] the trials are the source's; raise it there, then make "
+        "a new sweep",
+    ),
 )
 """`from` may be absent, so that nothing but a rule of the whole spec sees it come or go."""
 

@@ -107,6 +107,7 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no benchmark": (lambda s: s["spec"].pop("benchmark"), "benchmark.source is missing"),
     "again, with agents": (again(agents=[{"name": "claude-code"}]), "leave agents and models out"),
     "again, with a budget for agents": (again(budget={"tokens": 5}), "leave budget out: no agent runs"),
+    "again, what is not run": (again(retryInvalid=1), "retryInvalid renews nothing here"),
     "again from nowhere": (again({}), "give either sweep or uri"),
     "again from two places": (again({"sweep": "first", "uri": "s3://evals/x"}), "give either sweep or uri"),
     "again with a digest of nothing": (again({"sweep": "first", "lockDigest": DIGEST}), "lockDigest goes with uri"),
