@@ -23,15 +23,15 @@ format: venv ## Format and fix what ruff can
 
 generate: venv ## Write CRDs, the chart's copy, JSON Schemas, capability matrix, known answers and outcomes
 	@$(PY) -m realcli.benchmark.schemas --write && $(PY) -m realcli_judge.schemas --write && $(PY) -m realcli.checks.capabilities --write
-	@$(PY) -m realcli.known.matrix --write docs/known-answers.md && $(PY) -m realcli_operator.outcomes_page --write docs/outcomes.md
+	@$(PY) -m realcli.known.matrix --write && $(PY) -m realcli_operator.outcomes_page --write
 	@$(PY) -m realcli.api.crd --write && mkdir -p charts/realcli/crds-source && cp crds/*.yaml charts/realcli/crds-source/
 
 lint: venv ## Style, types, imports, generated files, shell
 	@hack/lint.sh
 
 ##@ Testing
-test-unit: venv ## Unit tests (under a minute)
-	@.venv/bin/pytest -m "not slow" tests/unit
+test-unit: venv ## Unit tests on every core (about a minute)
+	@. hack/lib.sh && .venv/bin/pytest -m "not slow" --durations=5 --durations-min=1 $$(on_all_cores) tests/unit
 
 test-integration: venv ## Tests on a real API server and object store
 	@hack/cluster/build-binaries apiserver weed

@@ -32,8 +32,8 @@ check "CRDs are what the models say" python -m realcli.api.crd --check
 check "JSON Schemas are what the models say" python -m realcli.benchmark.schemas --check
 check "JSON Schema of the summary is what the model says" python -m realcli_judge.schemas --check
 check "capability matrix is what the results say" python -m realcli.checks.capabilities --check
-check "page of the known answers is what they say" python -m realcli.known.matrix --check docs/known-answers.md
-check "page of outcomes is what the tables say" python -m realcli_operator.outcomes_page --check docs/outcomes.md
+check "page of the known answers is what they say" python -m realcli.known.matrix --check
+check "page of outcomes is what the tables say" python -m realcli_operator.outcomes_page --check
 check "CRDs of the chart" diff -r -x '*.md' crds charts/realcli/crds-source
 if command -v shellcheck >/dev/null; then
   mapfile -t shell < <(scripts | grep -vE '^(benchmark|tests/support/scripts)/') # what a task's image holds is the task's own

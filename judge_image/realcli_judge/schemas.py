@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
+from realcli.generated import generate
 from realcli_judge.summary import Summary
 
-FILE = Path("docs/schemas/summary.schema.json")
+FILE = "docs/schemas/summary.schema.json"
 
 
 def schema() -> str:
@@ -24,20 +24,10 @@ def schema() -> str:
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Exit status: 1 where `--check` finds a difference."""
-    if arguments == ["--write"]:
-        FILE.parent.mkdir(parents=True, exist_ok=True)
-        FILE.write_text(schema(), encoding="utf-8")
-        return 0
-    if arguments != ["--check"]:
-        print("usage: python -m realcli_judge.schemas --write | --check", file=sys.stderr)
-        return 2
-    if FILE.is_file() and FILE.read_text(encoding="utf-8") == schema():
-        return 0
-    print(f"{FILE} is not what the model says; run `make generate`", file=sys.stderr)
-    return 1
+    return generate("realcli_judge.schemas", "the model", lambda: {FILE: schema()}, arguments)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,20 +1,20 @@
 """docs/outcomes.md: the reasons a trial may have, and how the operator recognises the end of a pod. From the tables themselves.
 
-python -m realcli_operator.outcomes_page --write docs/outcomes.md | --check docs/outcomes.md
+python -m realcli_operator.outcomes_page --write | --check
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 from realcli.api.outcomes import OUTCOMES, Cause, Effect, Outcome
+from realcli.generated import generate
 from realcli_operator.reconcile.endrows import GAP, SECTIONS, Row
 from realcli_operator.reconcile.ends import UNEXPLAINED
 
+PAGE: Final = "docs/outcomes.md"
 _EFFECTS: Final = {
     Effect.VERIFIED: ("Counts: verified", "The agent had its chance. The verifier judges the state it left."),
     Effect.AGENT: (
@@ -43,8 +43,7 @@ _CAUSES: Final = {
 _INTRODUCTION: Final = """\
 # How trials end
 
-Written by `python -m realcli_operator.outcomes_page --write docs/outcomes.md` (`make generate`) from the tables that the programs
-use; do not edit.
+Written by `python -m realcli_operator.outcomes_page --write` (`make generate`) from the tables of the programs; do not edit.
 
 `status.reason` of a Trial is one of the reasons below, `status.workEnd` how its work pod ended; `kubectl describe trial` shows
 both with a message. What the agent can cause always counts and is never tried again: a saboteur gets no more attempts than an
@@ -96,19 +95,7 @@ def _cells(cells: Iterable[str]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the page, or say whether it is up to date."""
-    parser = argparse.ArgumentParser(prog="python -m realcli_operator.outcomes_page", description="The page of outcomes.")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--write", metavar="FILE", help="write it there")
-    what.add_argument("--check", metavar="FILE", help="fail if the file is not what would be written")
-    asked = parser.parse_args(arguments)
-    text, path = page(), Path(asked.write or asked.check)
-    if asked.write:
-        path.write_text(text, encoding="utf-8")
-        return 0
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return 0
-    sys.stderr.write(f"{path} is not what the tables say: run python -m realcli_operator.outcomes_page --write {path}\n")
-    return 1
+    return generate("realcli_operator.outcomes_page", "the tables of outcomes", lambda: {PAGE: page()}, arguments)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""CRD YAML from the pydantic models: `python -m realcli.api.crd --write|--check [--directory crds]`.
+"""CRD YAML from the pydantic models: `python -m realcli.api.crd --write | --check`.
 
 The API server wants a structural schema, which pydantic's JSON schema is not: references are inlined, `Optional` becomes an
 absent field, `const` an enum, unknown fields are pruned (not `additionalProperties: false`). Every string and list must have a
@@ -7,15 +7,14 @@ bound, because the cost of CEL rules is computed from it. `crds/*.yaml` are gold
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from realcli.api.base import GROUP, VERSION, Frozen
 from realcli.api.kinds import DEFINITIONS, Column, Definition, Schema
+from realcli.generated import generate
 
 CARRIED: Final = frozenset(
     ("type", "format", "description", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems")
@@ -221,24 +220,8 @@ def files() -> dict[str, str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the files, or check that they are what would be written (exit code 1 if not)."""
-    parser = argparse.ArgumentParser(prog="python -m realcli.api.crd", description="Generate the CRDs from the models.")
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", action="store_true", help="write crds/*.yaml")
-    action.add_argument("--check", action="store_true", help="fail if crds/*.yaml are not up to date")
-    parser.add_argument("--directory", type=Path, default=Path("crds"))
-    options = parser.parse_args(arguments)
-    stale = []
-    for name, content in files().items():
-        path: Path = options.directory / name
-        if options.write:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
-        elif not path.exists() or path.read_text() != content:
-            stale.append(str(path))
-    if stale:
-        print(f"not what the models say: {', '.join(stale)}; run python -m realcli.api.crd --write", file=sys.stderr)
-    return 1 if stale else 0
+    return generate("realcli.api.crd", "the models", lambda: {f"crds/{name}": text for name, text in files().items()}, arguments)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -13,19 +13,18 @@ What is undecided goes to the judge and is never a 0. `data/capabilities.json` h
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from realcli.benchmark.catalogue import Catalogue, Scenario, load_catalogue
 from realcli.benchmark.needs import OF_OPERATOR, Capability
 from realcli.checks.errata import decides_of
+from realcli.generated import generate
 from realcli.trajectory.matching import VOCABULARY_EVENTS
 
 Level = Literal["program", "undecided", "never"]
@@ -264,19 +263,8 @@ def _operator(cell: Cell | None) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the page, or say whether it is up to date."""
-    parser = argparse.ArgumentParser(prog="python -m realcli.checks.capabilities", description="The capability matrix.")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--write", action="store_true", help=f"write {PAGE}")
-    what.add_argument("--check", action="store_true", help=f"fail if {PAGE} is not what would be written")
-    asked = parser.parse_args(arguments)
-    text, path = page(observed(), load_catalogue()), Path(PAGE)
-    if asked.write:
-        path.write_text(text, encoding="utf-8")
-        return 0
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return 0
-    sys.stderr.write(f"{PAGE} is not what the results say: run python -m realcli.checks.capabilities --write\n")
-    return 1
+    source = "the results of the conformance suite"
+    return generate("realcli.checks.capabilities", source, lambda: {PAGE: page(observed(), load_catalogue())}, arguments)
 
 
 if __name__ == "__main__":

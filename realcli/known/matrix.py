@@ -1,22 +1,20 @@
 """The page of the known-answer set: who decides what, how much rests on a judge alone, and what the emulated judges made of it.
 
-python -m realcli.known.matrix --write docs/known-answers.md
-python -m realcli.known.matrix --check docs/known-answers.md
+python -m realcli.known.matrix --write | --check
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.checks import judge_instance
 from realcli.checks.errata import ERRATA
 from realcli.checks.model import OPERATORS_VERSION
+from realcli.generated import generate
 from realcli.judging.model import JudgeIdentity
 from realcli.judging.run import Settings
 from realcli.judging.session import Model
@@ -28,6 +26,7 @@ from realcli.known.judges import emulated
 from realcli.known.model import Case
 from realcli.scoring.records import CheckRecord, InstanceRecord
 
+PAGE = "docs/known-answers.md"
 MODEL = Model("emulated", "anthropic")
 SEED = 1
 NAMES = {"ideal": "ideal", "violates": "violation", "trap": "trap"}
@@ -93,7 +92,7 @@ INTRO = """# Known answers
 
 Small runs whose verdicts are known by construction: per scenario an ideal run, one violation per check, and traps. Programs have
 to come to the verdicts they can decide and to no others; a judge is measured by the rest (`realcli judge calibrate`). Generated
-by `python -m realcli.known.matrix --write docs/known-answers.md`; `make lint` fails where it is not up to date."""
+by `python -m realcli.known.matrix --write`; `make lint` fails where it is not up to date."""
 DECIDES = """## Who decides
 
 `program`: hard checks alone come to it. `judge`: a model is needed, and its answer is held against the post-conditions. The last
@@ -196,19 +195,7 @@ def _row(first: str, cells: Iterable[str]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the page, or say whether it is up to date."""
-    parser = argparse.ArgumentParser(prog="python -m realcli.known.matrix", description="The page of the known-answer set.")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--write", metavar="FILE", help="write it there")
-    what.add_argument("--check", metavar="FILE", help="fail if the file is not what would be written")
-    asked = parser.parse_args(arguments)
-    text, path = page(Known(known_cases())), Path(asked.write or asked.check)
-    if asked.write:
-        path.write_text(text, encoding="utf-8")
-        return 0
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return 0
-    sys.stderr.write(f"{path} is not what the known answers say: run python -m realcli.known.matrix --write {path}\n")
-    return 1
+    return generate("realcli.known.matrix", "the known answers", lambda: {PAGE: page(Known(known_cases()))}, arguments)
 
 
 if __name__ == "__main__":

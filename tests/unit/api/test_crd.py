@@ -31,13 +31,13 @@ def test_the_files_are_what_the_models_say(name: str) -> None:
 
 
 def test_check_finds_a_stale_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--check", "--directory", str(tmp_path)]) == 1
+    assert main(["--check", "--under", str(tmp_path)]) == 1
     assert "run python -m realcli.api.crd --write" in capsys.readouterr().err
-    assert main(["--write", "--directory", str(tmp_path)]) == 0
-    assert main(["--check", "--directory", str(tmp_path)]) == 0
-    file = next(tmp_path.iterdir())
+    assert main(["--write", "--under", str(tmp_path)]) == 0
+    assert main(["--check", "--under", str(tmp_path)]) == 0
+    file = next((tmp_path / "crds").iterdir())
     file.write_text(file.read_text() + "\n")
-    assert main(["--check", "--directory", str(tmp_path)]) == 1
+    assert main(["--check", "--under", str(tmp_path)]) == 1
 
 
 def walk(node: dict[str, Any], path: str = "") -> Any:

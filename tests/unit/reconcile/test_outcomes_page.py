@@ -7,19 +7,18 @@ from pathlib import Path
 import pytest
 
 from realcli.api.outcomes import OUTCOMES
-from realcli_operator.outcomes_page import main, page
+from realcli_operator.outcomes_page import PAGE, main, page
 from realcli_operator.reconcile.endrows import ROWS
 
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "outcomes.md"
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_page_in_the_repository_is_up_to_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--check", str(DOCS)]) == 0
-    other = tmp_path / "outcomes.md"
-    assert main(["--check", str(other)]) == 1
+    assert main(["--check", "--under", str(ROOT)]) == 0
+    assert main(["--check", "--under", str(tmp_path)]) == 1
     assert "run python -m realcli_operator.outcomes_page --write" in capsys.readouterr().err
-    assert main(["--write", str(other)]) == 0
-    assert other.read_text() == DOCS.read_text()
+    assert main(["--write", "--under", str(tmp_path)]) == 0
+    assert (tmp_path / PAGE).read_text() == (ROOT / PAGE).read_text()
 
 
 def test_every_reason_and_every_row_is_on_it_once() -> None:
