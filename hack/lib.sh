@@ -23,6 +23,14 @@ export KUBECONFIG=$CACHE/kubeconfig
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
 
+# on_all_cores: options of pytest that spread test files over the cores; none on a machine that has one. A file stays whole,
+# so that what its tests share is built once.
+on_all_cores() {
+  local cores
+  cores=$(nproc)
+  ((cores == 1)) || echo "-n $cores --dist loadfile"
+}
+
 # step TITLE COMMAND...: runs a command (a program, not a function: bash ignores `set -e` in a tested function) and
 # says how long it took.
 step() {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,13 @@ def judged(judged_once: SealedSweep, tmp_path: Path) -> SealedSweep:
     return judged_once.copy(tmp_path / "store")
 
 
+@pytest.fixture(scope="session")
+def job_in() -> Callable[[Path], Job]:
+    """A `job` of its own for fixtures that tests share, by a folder."""
+    return lambda folder: partial(run_job, folder / "termination-log")
+
+
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path, job_in: Callable[[Path], Job]) -> Job:
     """`job("judge", sweep, group)` or `job("report", sweep)`."""
-    return lambda *args, **environ: run_job(tmp_path / "termination-log", *args, **environ)
+    return job_in(tmp_path)

@@ -30,7 +30,10 @@ from tests.support.sealed_sweep import DEEDS, SCENARIO, Deed, SealedSweep, write
 HOSTILE = "<script>alert(1)</script></div><img src=x onerror=alert(2)>\x1b[31m\u202egnp.exe\u200b{{ 7*7 }}{% raw %}"
 
 
-def report(sweep: SealedSweep, job: Callable[..., Any]) -> tuple[Summary, dict[str, str], Termination]:
+Reported = tuple[Summary, dict[str, str], Termination]
+
+
+def report(sweep: SealedSweep, job: Callable[..., Any]) -> Reported:
     """Summary, pages by name, termination message."""
     status, message = job("report", sweep)
     assert (status, message.result) == (0, Result.REPORTED)
@@ -39,6 +42,13 @@ def report(sweep: SealedSweep, job: Callable[..., Any]) -> tuple[Summary, dict[s
     files = {name: data.decode() for name, data in found.items() if not name.endswith(".parquet")}
     assert sha256_digest(files["summary.json"].encode()) == message.seal
     return Summary.model_validate_json(files["summary.json"]), files, message
+
+
+@pytest.fixture(scope="module")
+def reported(judged_once: SealedSweep, job_in: Any, tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    """The report of the sweep as it is, to be read."""
+    folder = tmp_path_factory.mktemp("reported")
+    return report(judged_once.copy(folder / "store"), job_in(folder))
 
 
 def judge_all(sweep: SealedSweep, job: Callable[..., Any]) -> SealedSweep:
@@ -52,14 +62,14 @@ def words(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html.split("<main id=")[1]))
 
 
-def test_numbers(judged: SealedSweep, job: Any) -> None:
+def test_numbers(reported: Reported) -> None:
     """By hand, from DEEDS. R_exec by repeat 1, 1/2, 0; R_collab 1, 0 (one run invalid), 1/2. Invalid as 1: 1, 1/2, 1/2.
 
     Instances: repeat 1 one of two, repeat 2 none of one, repeat 3 one of one; S 0, 0, 1; S_rate 1/2, 0, 1; J 0, 0, 1/2;
     J of S_rate 1/2, 0, 1/2.
     Pairs: alpha 1→1, 1→0, 0→1; beta 1→1, 0→0 and one incomplete.
     """
-    summary, _, message = report(judged, job)
+    summary, _, message = reported
     one = summary.configurations[0]
     assert one.exec is not None
     assert one.collab is not None
@@ -110,8 +120,8 @@ def test_a_valid_run_whose_reward_nobody_knows_is_a_failure_without_a_reward() -
     assert task_cell("a.m", "alpha", "EXEC", [trial(1, None)]).mean_reward is None
 
 
-def test_trials_in_the_summary(judged: SealedSweep, job: Any) -> None:
-    summary, _, _ = report(judged, job)
+def test_trials_in_the_summary(reported: Reported) -> None:
+    summary, _, _ = reported
     assert [t.ordinal for t in summary.trials] == list(range(12))
     invalid, limited = summary.trials[8], summary.trials[11]
     assert (invalid.phase, invalid.reason, invalid.success, invalid.reward, invalid.turns) == (
@@ -131,8 +141,8 @@ def test_trials_in_the_summary(judged: SealedSweep, job: Any) -> None:
     assert (summary.trials[5].checks and summary.trials[5].checks.dump()) == {"passed": 7, "total": 8}
 
 
-def test_pages_say_it(judged: SealedSweep, job: Any) -> None:
-    _, files, _ = report(judged, job)
+def test_pages_say_it(reported: Reported) -> None:
+    _, files, _ = reported
     page = words(files["index.html"])
     assert "solves 0.500 of its runs (5 valid runs); its collaboration scores 0.500 (S_rate), seen on 1 of 51 scenarios" in page
     assert (
@@ -155,8 +165,8 @@ def test_pages_say_it(judged: SealedSweep, job: Any) -> None:
         assert "ide by side" not in words(files[name])
 
 
-def test_every_link_leads_somewhere(judged: SealedSweep, job: Any) -> None:
-    _, files, _ = report(judged, job)
+def test_every_link_leads_somewhere(reported: Reported) -> None:
+    _, files, _ = reported
     for name, page in files.items():
         if not name.endswith(".html"):
             continue
@@ -169,8 +179,8 @@ def test_every_link_leads_somewhere(judged: SealedSweep, job: Any) -> None:
             assert not fragment or f'id="{fragment}"' in files[resolved], (name, target)
 
 
-def test_trial_page_shows_the_conversation(judged: SealedSweep, job: Any) -> None:
-    _, files, _ = report(judged, job)
+def test_trial_page_shows_the_conversation(judged_once: SealedSweep, reported: Reported) -> None:
+    _, files, _ = reported
     blind = words(files["trials/00002.html"])
     assert "reread-first ✗ 0" in blind
     assert "its content had not been shown" in blind
@@ -179,7 +189,7 @@ def test_trial_page_shows_the_conversation(judged: SealedSweep, job: Any) -> Non
         "dynamic plant in /app/plan.md", "Tuesdays added.", "Thank you, that is all.", "user: closer (not sent)",
     ):  # fmt: skip
         assert said in blind
-    assert (judged.members[2].work_seal or "?") in files["trials/00002.html"]
+    assert (judged_once.members[2].work_seal or "?") in files["trials/00002.html"]
     assert "none: the trial has no outcome and is not counted" in words(files["trials/00008.html"])
     assert "all 4 attempts were invalid" in words(files["trials/00008.html"])
     assert "limit turns: 601 of 600" in words(files["trials/00011.html"])
@@ -245,8 +255,8 @@ def test_failed_tests_that_were_changed_are_not_shown(tmp_path: Path, job: Any) 
     assert "test_anything" not in files["trials/00001.html"]
 
 
-def test_the_agents_own_set_up_is_told(judged: SealedSweep, job: Any) -> None:
-    _, files, _ = report(judged, job)
+def test_the_agents_own_set_up_is_told(reported: Reported) -> None:
+    _, files, _ = reported
     assert "Own set-up none: the program as it comes" in words(files["trials/00001.html"])
     assert "Agent claude-code 2.1.140 · claude-sonnet-4-5 · permissions Bypass" in words(files["trials/00001.html"])
     own = SetUp(
@@ -495,8 +505,8 @@ def test_templates_escape_by_themselves() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 30, 200])
-def test_as_many_rows_as_fit_the_message(judged: SealedSweep, job: Any, count: int) -> None:
-    _, _, message = report(judged, job)
+def test_as_many_rows_as_fit_the_message(reported: Reported, count: int) -> None:
+    _, _, message = reported
     rows = [message.scores[0].model_copy(update={"configuration": f"claude-code.model-{n}"}) for n in range(count)]
     fitted = _fitting(message.model_copy(update={"scores": rows, "checksum": None}), MAX_REPORT_BYTES)
     assert len(fitted.encode(MAX_REPORT_BYTES)) <= MAX_REPORT_BYTES

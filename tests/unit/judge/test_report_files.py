@@ -199,15 +199,14 @@ def test_a_gate_of_another_judge_under_this_ones_digest_is_refused(judged: Seale
     assert "its identity has the digest" in str(passed_gate(other, judge=identity.content_digest()).contradiction())
 
 
-def test_a_passed_gate_is_said_and_names_another_report(judged: SealedSweep, tmp_path: Path) -> None:
+def test_a_passed_gate_is_said_and_names_another_report(judged: SealedSweep, summary: dict[str, Any], tmp_path: Path) -> None:
     sweep = judged.copy(tmp_path / "store")
-    before = report(sweep)
     identity = identity_of(sweep.lock.spec.judge)
     gate = passed_gate(identity)
     sweep.store.put_once(calibration("p", digest8(gate.judge)), gate.canonical())
     files = report(sweep)
     found = json.loads(files["summary.json"])
-    assert found["inputDigest"] != json.loads(before["summary.json"])["inputDigest"]
+    assert found["inputDigest"] != summary["inputDigest"]
     assert (found["judge"]["calibration"], found["judge"]["gate"]) == ("calibrated", "S of the ideal runs is 1.")
     assert "uncalibrated" not in [flag["code"] for flag in found["flags"]]
 

@@ -29,7 +29,7 @@ def writer(tmp_path: Path) -> Iterator[LedgerWriter]:
 
 
 def worst(annotation: Any, text: str) -> Any:
-    """The longest value an annotation allows."""
+    """A value that is longer than a line may be, wherever an annotation allows one."""
     origin, args = get_origin(annotation), get_args(annotation)
     if "^[0-9a-f]{64}$" in str(annotation):
         return "a" * 64
@@ -42,9 +42,9 @@ def worst(annotation: Any, text: str) -> Any:
             return {f"{text}{n}": [text] for n in range(20)}
         return text if str in args else worst(next(a for a in args if a is not type(None)), text)
     if origin is list:
-        return [worst(args[0], text)] * 200
+        return [worst(args[0], text)] * 40
     if origin is dict:
-        return {f"{n}{text}": {text: [text] * 20} for n in range(20)}
+        return {f"{n}{text}": {text: [text] * 6} for n in range(6)}
     if annotation is BlobRef:
         return {"blob": "a" * 64, "size": 10**18}
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
