@@ -49,9 +49,12 @@ def shown_scores(reason: str, spec: SweepSpec, scores: list[ScoreRow]) -> dict[s
     return NO_SCORES | {"scores": scores[:MAX_SCORES]} | columns(scores)
 
 
-def is_hidden(status: SweepStatus, spec: SweepSpec) -> bool:
-    """Whether a complete sweep shows its scores and should not, or the other way round: `allowIncomplete` was changed."""
+def is_hidden(status: SweepStatus, spec: SweepSpec, generation: int) -> bool:
+    """Whether a complete sweep shows its scores and should not, or the other way round: `allowIncomplete` was changed since
+    `Complete` was said. A report may have none to show (they fit no message): that is no reason to read it again for ever."""
     complete = find(status.conditions, "Complete")
     if complete is None or complete.reason == "Scored" or status.report_uri is None:
+        return False
+    if complete.observed_generation == generation:
         return False
     return bool(status.scores) != spec.allow_incomplete

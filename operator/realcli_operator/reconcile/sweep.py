@@ -58,7 +58,7 @@ class _Step(Planning, Admitting, Judging):
     def _reopened(self) -> bool:
         """Whether a sweep that was complete has something to do: repeats to renew, scores to show or to hide."""
         if not self.again:
-            return is_hidden(self.status, self.facts.spec)
+            return is_hidden(self.status, self.facts.spec, self.facts.sweep.generation)
         text = f"spec.retryInvalid is {self.facts.spec.retry_invalid}: {len(self.again)} trials that ended Invalid run again"
         if self.status.report_uri is not None:
             text += f"; the report until then: {self.status.report_uri}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from realcli.api.outcomes import Phase
 from realcli.api.termination import Result
 from realcli_operator.reconcile.conditions import find
+from realcli_operator.reconcile.facts import JobFacts
 from realcli_operator.reconcile.sweep import decide_sweep
 
 HINT = "; the report has the scores; allowIncomplete: true shows them here, a higher retryInvalid runs again what ended Invalid"
@@ -48,3 +50,30 @@ def test_a_group_that_the_report_did_not_find(a: Any) -> None:
 def test_a_report_that_says_no_counts(a: Any) -> None:
     assert told(a, {}, invalid=True)[2] == f"1 of 2 trials ended Invalid; missing is not 0{HINT}"
     assert told(a, {"reason": "Incomplete"})[2] == f"not every trial is in the report; missing is not 0{HINT}"
+
+
+def test_a_report_whose_scores_fit_no_message_is_over_too(a: Any) -> None:
+    """33 configurations of long names, say: nothing is left to be shown, so nothing is made anew and the sweep can go."""
+    spec = a.spec(allowIncomplete=True, ttlAfterFinished="1s")
+    trials = (a.settled(0), a.settled(1, Phase.INVALID, "NodeLost"))
+    message = a.message("Report", Result.REPORTED, uri="s3://evals/x", seal=a.seal, reason="Incomplete")
+    jobs = {
+        "first-j0000": a.done_job("judge", a.message("Judge", Result.JUDGED, seal=a.seal), "first-j0000"),
+        "first-report": a.done_job("report", message, "first-report"),
+    }
+
+    def step(status: Any, **values: Any) -> Any:
+        facts = a.sweep_facts(
+            plan=a.plan(), spec=spec, trials=trials, jobs=jobs, **({} if status is None else {"status": status})
+        )
+        return decide_sweep(a.replace(facts, **values), a.now)
+
+    status = step(None).status
+    assert (status.state, status.scores, status.report_uri) == ("Incomplete", [], "s3://evals/x")
+    collected = {**jobs, "first-report": JobFacts(a.job("first-report", done=True, completion_time=a.ago(100)))}
+    after = step(status, jobs=collected)
+    assert (after.create_jobs, after.delete_jobs) == ((), ())
+    later = decide_sweep(
+        a.sweep_facts(plan=a.plan(), spec=spec, trials=trials, jobs=jobs, status=status), a.now + timedelta(seconds=2)
+    )
+    assert later.delete_sweep
