@@ -76,7 +76,9 @@ def _normalised(value: Any, namespace: str) -> Any:
     if isinstance(value, dict):
         return {key: _normalised(child, namespace) for key, child in sorted(value.items()) if key not in DROPPED}
     if isinstance(value, list):
-        return [_normalised(child, namespace) for child in value]
+        named = all(isinstance(child, dict) and {"type", "status"} <= child.keys() for child in value)
+        items = sorted(value, key=lambda child: child["type"]) if named else value  # conditions stand in the order they came
+        return [_normalised(child, namespace) for child in items]
     return VOLATILE.sub("*", value).replace(namespace, "NS") if isinstance(value, str) else value
 
 
