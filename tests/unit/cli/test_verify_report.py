@@ -23,8 +23,9 @@ from realcli_cli.recount.csvs import csvs_of
 from realcli_cli.recount.evidence import Evidence, read_sweep
 from realcli_cli.recount.expected import Recount
 from realcli_cli.recount.files import files_of, shown_of
+from realcli_cli.recount.held import held
 from realcli_cli.recount.words import words
-from realcli_cli.verify_report import _document, _said, places
+from realcli_cli.verify_report import _document, _inputs, places
 from realcli_judge.__main__ import main as judge
 from realcli_judge.inputs import Inputs
 from realcli_judge.reporting import write_report
@@ -139,12 +140,12 @@ def _set(*path: str | int, to: Any) -> Callable[[Any], None]:
         (_set("inputDigest", to="sha256:" + "0" * 64), "/inputDigest: the report counts from sha256:000"),
     ],
 )  # fmt: skip
-def test_a_number_of_the_report_that_was_changed_is_named(whole: SealedSweep, counted: Any, change: Any, told: str) -> None:
-    found, summary, _ = counted
+def test_a_number_of_the_report_that_was_changed_is_named(counted: Any, expected: Any, change: Any, told: str) -> None:
+    found, summary, tables = counted
     changed = copy.deepcopy(summary)
     change(changed)
-    _, about, wrong = _said(found, whole.directory / whole.root, changed, _document(found, changed))
-    assert [line for line in (*about, *wrong) if line.startswith(told)], (about, wrong)
+    lines = [*_inputs(found, None, changed), *words(found, changed, None, tables), *held(changed, expected)[1]]
+    assert [line for line in lines if line.startswith(told)], lines
 
 
 def test_numbers_that_were_changed_are_said_and_fail(sweep: Path, realcli: Run) -> None:
@@ -240,16 +241,27 @@ def test_the_lock_is_held_against_its_digest(sweep: Path, realcli: Run) -> None:
 
 
 @pytest.fixture(scope="session")
-def counted(whole: SealedSweep) -> tuple[Evidence, Any, Any]:
-    """(what lies there, its summary, all analyses), read once."""
+def recount(whole: SealedSweep) -> tuple[Evidence, Any, Recount, list[tuple[str, Any]]]:
+    """(what lies there, its summary, the recount, every number of it), counted once."""
     root = whole.directory / whole.root
     summary = json.loads((report_of(root) / "summary.json").read_bytes())
     found = read_sweep(root, summary)
     tree = {dimension: dict(subs) for dimension, subs in tree_of(load_catalogue()).items()}
     evidence = {c.id: c.evidence for t in load_catalogue().templates.values() for c in t.checks}
     recount = Recount(found, summary, tree, _document(found, summary), evidence)
-    list(recount.everything())
-    return found, summary, recount.tables
+    return found, summary, recount, list(recount.everything())
+
+
+@pytest.fixture(scope="session")
+def counted(recount: Any) -> tuple[Evidence, Any, Any]:
+    """(what lies there, its summary, all analyses)."""
+    return recount[0], recount[1], recount[2].tables
+
+
+@pytest.fixture(scope="session")
+def expected(recount: Any) -> list[tuple[str, Any]]:
+    """Every number by its place; a report in the same order has the same."""
+    return list(recount[3])
 
 
 def _drop(*path: str | int) -> Callable[[Any], None]:

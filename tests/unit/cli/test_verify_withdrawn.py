@@ -14,7 +14,7 @@ from realcli.api.base import sha256_digest
 from realcli.api.sweepstatus import ControlEnd
 from realcli.ledger.seals import ControlSeal, SealedObject
 from realcli.scoring.records import WithdrawnTask
-from realcli_cli.recount.evidence import Evidence, read_sweep
+from realcli_cli.recount.evidence import read_sweep
 from realcli_cli.verify_report import _counted, _document, _said
 from realcli_judge.group import trial_of
 from realcli_judge.inputs import Inputs
@@ -27,11 +27,6 @@ from tests.support.sealed_sweep import SealedSweep
 def reported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """To be read alone."""
     return withdrawn(write_judged(tmp_path_factory.mktemp("withdrawn") / "store"))
-
-
-@pytest.fixture(scope="module")
-def evidence(reported: tuple[Path, dict[str, Any]]) -> Evidence:
-    return read_sweep(*reported)
 
 
 def withdrawn(sweep: SealedSweep) -> tuple[Path, dict[str, Any]]:
@@ -100,13 +95,14 @@ def test_a_withdrawn_task_is_in_no_number_of_any_configuration(reported: tuple[P
     ids=["a count", "a phase", "no list", "another list", "no flag"],
 )
 def test_what_a_report_says_of_withdrawn_tasks_is_held_against_what_was_written_down(
-    reported: tuple[Path, dict[str, Any]], evidence: Evidence, change: Any, told: str
+    reported: tuple[Path, dict[str, Any]], change: Any, told: str
 ) -> None:
     root, summary = reported
     changed = copy.deepcopy(summary)
     change(changed)
-    _, about, wrong = _said(evidence, root, changed, _document(evidence, changed))
-    assert any(told in line for line in (*about, *wrong))
+    found = read_sweep(root, changed)
+    _, about, wrong = _said(found, root, changed, _document(found, changed))
+    assert any(told in line for line in (*found.wrong, *about, *wrong))
 
 
 def test_a_control_that_is_not_there_or_passed_is_told(reported: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
