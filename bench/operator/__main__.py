@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.operator.burst import of_burst
 from bench.operator.ends import Size
 from bench.operator.measure import RUNS, Options, of_sweep
 from bench.operator.page import PACE, RESULTS, ROOT, draw
@@ -64,10 +65,11 @@ def short(found: dict[str, Any]) -> dict[str, Any]:
     """What a person wants to see at once."""
     names = (
         "trials", "trialsPerMinute", "podsPerMinute", "completeSeconds", "operatorMiB", "operatorCPUPerTrialMs", "writesPerPod",
-        "kill", "latency",
+        "kill", "latency", "figures",
     )  # fmt: skip
-    told = {name: found[name] for name in names if found.get(name) is not None} | {"share": found["use"]["share"]}
-    audit = found["audit"]
+    told = {name: found[name] for name in names if found.get(name) is not None}
+    told |= {"share": found["use"]["share"]} if "use" in found else {}
+    audit = found.get("audit", {})
     if "writes_per_trial" in audit:
         told |= {"writesPerTrial": round(audit["writes_per_trial"], 3), "readsPerTrial": audit["reads_per_trial"]}
         told |= {"findings": audit["findings"][:5]}
@@ -83,6 +85,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("sweep", "jobs", "bare"), help="no rounds: one run")
     parser.add_argument("--kill", type=float, help="kill -9 the operator when this share of the trials is sealed")
     parser.add_argument("--latency", type=float, metavar="TRIALS_PER_MINUTE", help="one run at this pace")
+    parser.add_argument("--burst", action="store_true", help="20,000 updates of pods as fast as the API server takes them")
     parser.add_argument("--keep", type=Path, help="leave logs, audit and bucket of the (one) run in this empty folder")
     parser.add_argument("--draw", action="store_true", help="only write docs/benchmarks.md from the results there are")
     options = parser.parse_args()
@@ -98,12 +101,14 @@ def main() -> None:
         peer = options.only in ("jobs", "bare")
         run = partial(of_script, plan, options.only, options.keep) if peer else partial(of_sweep, plan, options.keep)
         found = [measured(run, "kill" if options.kill is not None else "single")]
+    elif options.burst:
+        found = [measured(of_burst, "burst")]
     elif options.pairs:
         found = pairs(options.pairs, options.trials or PAIR, options.parallelism)
     else:
         found = everything(options.parallelism)
     draw()
-    bad = [one for one in found if one["audit"].get("numberOfFindings")]
+    bad = [one for one in found if one.get("audit", {}).get("numberOfFindings")]
     if bad:
         sys.exit(f"the audit has findings: {', '.join(bad[0]['audit']['findings'][:5])}; see docs/bench/operator")
 
@@ -133,6 +138,7 @@ def everything(parallelism: int) -> list[dict[str, Any]]:
     rate = min(one["trialsPerMinute"] for one in found if (one["kind"], one["what"]) == ("pair", "sweep"))
     found.append(measured(partial(of_sweep, Options(Size.of(PAIR), parallelism, kill=0.5)), "kill"))
     found.append(measured(partial(of_sweep, paced(PACE * rate, SMALL)), "latency"))
+    found.append(measured(of_burst, "burst"))
     return found
 
 

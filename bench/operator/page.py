@@ -74,7 +74,7 @@ def section(found: Sequence[Json]) -> str:
         "processes, kwok nodes, the operator as a process. **All of them share the machine, and the API server, kwok and etcd "
         "take most of it: their speed is the ceiling of these figures, not the operator's.**\n",
         *_machines(found),
-        *_promised(sweeps, pairs),
+        *_promised(sweeps, pairs, next((one for one in found if one["what"] == "burst"), None)),
         *_sweeps(sweeps),
         *_beside_jobs(pairs),
         *_limits(found),
@@ -92,7 +92,7 @@ def _machines(found: Sequence[Json]) -> Iterator[str]:
         yield f"{' to '.join(dict.fromkeys((min(days), max(days))))}: {told}.\n"
 
 
-def _promised(sweeps: Sequence[Json], pairs: Sequence[Pair]) -> list[str]:
+def _promised(sweeps: Sequence[Json], pairs: Sequence[Pair], burst: Json | None) -> list[str]:
     """What was promised, what came of it. What was not measured is no promise kept."""
     calm = [one for one in sweeps if not one.get("kill")]
     largest = max(sweeps, key=lambda one: one["trials"], default=None)
@@ -105,6 +105,7 @@ def _promised(sweeps: Sequence[Json], pairs: Sequence[Pair]) -> list[str]:
     rows += [_linear(sweeps), _latency(sweeps)]
     again = [one["kill"]["firstWriteAfterSeconds"] for one in sweeps if one.get("kill")]
     rows.append(_most(f"killed with -9 in the middle: decides again in {AGAIN:g} s", again, AGAIN, "{:.1f} s"))
+    rows.append(_burst(burst))
     words = {True: "yes", False: "**no**", None: "not measured"}
     return ["| promised | measured | kept |", "|---|---|---|", *(f"| {a} | {b} | {words[kept]} |" for a, b, kept in rows), ""]
 
@@ -150,6 +151,15 @@ def _latency(sweeps: Sequence[Json]) -> tuple[str, str, bool | None]:
     late = paced["latency"]
     told = f"p99 {late['p99']} s at {share:.0%}" + (f", {late['unseen']} pods unseen" if late["unseen"] else "")
     return what, told, late["p99"] <= P99 and not late["unseen"] and share >= LEAST_PACE
+
+
+def _burst(one: Json | None) -> tuple[str, str, bool | None]:
+    what = "20,000 pod updates as fast as the API server takes them (watch layer alone): all reach their statuses"
+    if one is None:
+        return what, "", None
+    told = one["figures"]
+    last = told["last status after last update s"]
+    return what, f"all; the last status {last:.1f} s after the last update, {told['updates/s']:.0f} updates/s", True
 
 
 def _share(sweeps: Sequence[Json], paced: Json) -> float | None:
@@ -249,10 +259,11 @@ def _beside_jobs(pairs: Sequence[Pair]) -> list[str]:
     if floors:
         most = [pair["jobs"]["cpuPerPodMs"] / pair["bare"]["cpuPerPodMs"] for pair in floors]
         above = [[pair[what]["cpuPerPodMs"] - pair["bare"]["cpuPerPodMs"] for what in ("sweep", "jobs")] for pair in floors]
+        times = f": {_spread([theirs / ours for ours, theirs in above])}" if all(ours > 0 for ours, _ in above) else ""
         rows.append(
             f"The most that the ratio of CPU can be, for an operator that costs nothing: {_spread(most)}. Above the floor a pod "
             f"of a sweep costs {statistics.median(ours for ours, _ in above):.0f} ms, that of a Job "
-            f"{statistics.median(theirs for _, theirs in above):.0f} ms: {_spread([theirs / ours for ours, theirs in above])}.\n"
+            f"{statistics.median(theirs for _, theirs in above):.0f} ms{times}.\n"
         )
     return [*rows, *_cpu_shares(pairs), ""]
 
@@ -286,6 +297,8 @@ def _limits(found: Sequence[Json]) -> Iterator[str]:
     """Client limits, times of pods and commands, each with the kinds of runs it is that of."""
     told: dict[str, dict[str, None]] = {}
     for one in found:
+        if "limits" not in one:
+            continue
         limits = "; ".join(f"{name}: {', '.join(f'{k} {v:g}' for k, v in kept.items())}" for name, kept in one["limits"].items())
         runs = ", ".join(f"{role} {value:g} s" for role, value in one["podSeconds"].items())
         kinds = told.setdefault(f"pods run {runs} (half to one and a half of it); {one['nodes']} nodes; limits of {limits}", {})
