@@ -29,6 +29,7 @@ from realcli_session.runner.port import (
 )
 from realcli_session.runner.process import Process
 from realcli_session.runner.streams import InStream, OutStream
+from realcli_session.runner.transfers import Bounded, Kept, Whole, failed, give, receive, send
 
 LINGER = 1.0
 """Seconds `run` waits for output that background processes still may send."""
@@ -129,11 +130,11 @@ class RunnerClient:
     ) -> Completed:
         """See RunnerPort."""
         process = await self.spawn(argv, env=env, cwd=cwd, uid=uid, gid=gid, stdin=True, recorded=recorded)
-        stdout, stderr = _Kept(output_limit), _Kept(output_limit)
+        stdout, stderr = Kept(output_limit), Kept(output_limit)
         readers = [
             asyncio.create_task(stdout.take(process.stdout)),
             asyncio.create_task(stderr.take(process.stderr)),
-            asyncio.create_task(_feed(process.stdin, input)),
+            asyncio.create_task(_input(process.stdin, input)),
         ]
         limit = asyncio.timeout(seconds)
         try:
@@ -168,14 +169,14 @@ class RunnerClient:
     async def procs(self) -> tuple[ProcInfo, ...]:
         """See RunnerPort."""
         found = rows.Lines(100_000)
-        await self._receive(Op.PROCS, {}, found)
+        await receive(self._connection, Op.PROCS, {}, found)
         with self._connection.believing():
             return tuple(rows.proc(row) for row in found.rows)
 
     async def quiesce(self, *, grace: float = 10.0, kill: float = 30.0) -> QuiesceReport:
         """See RunnerPort."""
         found = rows.Lines(3000)
-        fields = await self._receive(Op.QUIESCE, {"grace": grace, "kill": kill}, found, extra=grace + kill)
+        fields = await receive(self._connection, Op.QUIESCE, {"grace": grace, "kill": kill}, found, extra=grace + kill)
         with self._connection.believing():
             return rows.quiesce(fields, found.rows)
 
@@ -232,7 +233,7 @@ class RunnerClient:
     ) -> None:
         """See RunnerPort."""
         content = {"path": _raw(path), "mode": mode, "uid": uid, "gid": gid, "parents": parents}
-        await self._feed(Op.PUT_FILE, content, _once(data))
+        await send(self._connection, Op.PUT_FILE, content, _once(data))
 
     async def put_tree(
         self, dest: Path, source: AsyncIterable[bytes], *, max_bytes: int = 1 << 30, max_entries: int = 100_000
@@ -263,14 +264,14 @@ class RunnerClient:
             "max_entries": max_entries,
             "delta": delta,
         }
-        fields = await self._feed(Op.UNPACK, content, source)
+        fields = await send(self._connection, Op.UNPACK, content, source)
         with self._connection.believing():
             return rows.restored(fields)
 
     async def get_file(self, path: Path, *, limit: int = 1 << 20) -> bytes:
         """See RunnerPort."""
-        kept = _Sum(limit)
-        await self._receive(Op.GET_FILE, {"path": _raw(path), "limit": limit}, kept)
+        kept = Whole(limit)
+        await receive(self._connection, Op.GET_FILE, {"path": _raw(path), "limit": limit}, kept)
         return bytes(kept.data)
 
     async def scan(
@@ -291,7 +292,7 @@ class RunnerClient:
             "budget": budget,
         }
         found = rows.Lines(max_files)
-        fields = await self._receive(Op.SCAN, content, found, extra=budget)
+        fields = await receive(self._connection, Op.SCAN, content, found, extra=budget)
         with self._connection.believing():
             return rows.scan(fields, found.rows)
 
@@ -311,14 +312,14 @@ class RunnerClient:
             "max_bytes": max_bytes,
             "max_entries": max_entries,
         }
-        sink = _Bounded(to, max_bytes + 2048 * max_entries + _ARCHIVE_SLACK)
-        fields = await self._receive(Op.SNAPSHOT, content, sink)
+        sink = Bounded(to, max_bytes + 2048 * max_entries + _ARCHIVE_SLACK)
+        fields = await receive(self._connection, Op.SNAPSHOT, content, sink)
         with self._connection.believing():
             return rows.snapshot(fields)
 
     async def manifest(self, to: ByteSink) -> int:
         """See RunnerPort."""
-        fields = await self._receive(Op.MANIFEST, {}, _Bounded(to, MANIFEST_BYTES))
+        fields = await receive(self._connection, Op.MANIFEST, {}, Bounded(to, MANIFEST_BYTES))
         with self._connection.believing():
             return fields.integer("entries")
 
@@ -343,14 +344,14 @@ class RunnerClient:
             "exclude": [_raw(path) for path in exclude],
         }
         number, answer = connection.request(Op.DELTA, content, stream)
-        sink = _Bounded(to, max_bytes + 2048 * max_entries + _ARCHIVE_SLACK)
-        feeding = asyncio.create_task(_give(feed, base))
-        feeding.add_done_callback(lambda task: stream.discard() if _failed(task) else None)
+        sink = Bounded(to, max_bytes + 2048 * max_entries + _ARCHIVE_SLACK)
+        feeding = asyncio.create_task(give(feed, base))
+        feeding.add_done_callback(lambda task: stream.discard() if failed(task) else None)
         try:
             while chunk := await connection.within(DELTA_SILENCE, stream.read(), Op.DELTA):
                 with connection.believing():
                     await sink.write(chunk)
-            if _failed(feeding):
+            if failed(feeding):
                 feeding.result()
             fields = await connection.answer(number, answer, Op.DELTA)
         finally:
@@ -374,107 +375,8 @@ class RunnerClient:
                 pass  # it is gone, or will find the socket closed
         await self._connection.close("closed")
 
-    # -- requests with a stream ----------------------------------------------------------------------------------------
 
-    async def _receive(self, op: Op, content: dict[str, Any], sink: ByteSink, *, extra: float = 0.0) -> Fields:
-        """Request, pass the stream on, answer. The runner's silence counts, the sink's slowness does not."""
-        connection = self._connection
-        connection.check()
-        stream = connection.open_in()
-        try:
-            number, answer = connection.request(op, content | {"stream": stream.number}, stream)
-        except ValueError:
-            connection.forget(stream)
-            raise
-        try:
-            while chunk := await connection.within(connection.answer_seconds + extra, stream.read(), op):
-                with connection.believing():
-                    await sink.write(chunk)
-            return await connection.answer(number, answer, op)
-        finally:
-            if not answer.done():
-                answer.cancel()
-            stream.discard()
-
-    async def _feed(self, op: Op, content: dict[str, Any], source: AsyncIterable[bytes]) -> Fields:
-        """Request, feed the stream until the end of the source or until the runner wants no more, answer."""
-        connection = self._connection
-        connection.check()
-        stream = connection.open_out()
-        try:
-            number, answer = connection.request(op, content | {"stream": stream.number}, stream)
-        except ValueError:
-            connection.forget(stream)
-            raise
-        try:
-            async for chunk in source:
-                stream.write(chunk)
-                await connection.within(connection.answer_seconds, stream.drain(), op)
-                await connection.flush()
-                if stream.broken:
-                    break
-            await connection.within(connection.answer_seconds, stream.close(), op)
-            return await connection.answer(number, answer, op)
-        finally:
-            stream.abandon()
-
-
-def _failed(task: asyncio.Task[None]) -> bool:
-    return task.done() and not task.cancelled() and task.exception() is not None
-
-
-async def _give(stream: OutStream, source: AsyncIterable[bytes]) -> None:
-    async for chunk in source:
-        stream.write(chunk)
-        await stream.drain()
-        if stream.broken:
-            return
-    await stream.close()
-
-
-class _Kept:
-    """The first bytes of a stream; the rest is thrown away."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.data = bytearray()
-        self.cut = False
-
-    async def take(self, stream: InStream) -> None:
-        async for chunk in stream:
-            room = self._limit - len(self.data)
-            self.data += chunk[:room]
-            self.cut = self.cut or len(chunk) > room
-
-
-class _Sum:
-    """All bytes of a stream that must not be longer than asked."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.data = bytearray()
-
-    async def write(self, data: bytes) -> None:
-        self.data += data
-        if len(self.data) > self._limit:
-            raise ProtocolError(f"more than the {self._limit} bytes asked for came")
-
-
-class _Bounded:
-    """A sink that a lying runner cannot fill for ever."""
-
-    def __init__(self, to: ByteSink, limit: int) -> None:
-        self._to = to
-        self._left = limit
-
-    async def write(self, data: bytes) -> None:
-        self._left -= len(data)
-        if self._left < 0:
-            raise ProtocolError("the archive is longer than its limits allow")
-        await self._to.write(data)
-
-
-async def _feed(stdin: OutStream | None, data: bytes) -> None:
+async def _input(stdin: OutStream | None, data: bytes) -> None:
     assert stdin is not None
     stdin.write(data)
     await stdin.close()
