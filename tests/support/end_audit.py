@@ -18,7 +18,8 @@ from tests.support.control_plane import ControlPlane
 from tests.support.stub_kubelet import GROUP, Ended, StubKubelet
 
 VOLATILE = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|sha256:[0-9a-f]{64}")
-DROPPED = ("resourceVersion", "managedFields", "creationTimestamp", "generation", "uid", "selfLink")
+DROPPED = ("resourceVersion", "managedFields", "creationTimestamp", "generation", "uid", "selfLink", "podHoursExpected")
+"""What no two runs have in common; the hours are those that pods took."""
 WORK = re.compile(r"(?P<trial>.+-\d{5})-a(?P<attempt>\d+)")
 UNHEARD = frozenset({"Cancelled", "ConfigurationError"})
 """Ends of a trial that may never have had a pod."""
