@@ -73,6 +73,9 @@ class TrialStatus(Frozen):
         default=None, description="When it began; absent: it never ran.", json_schema_extra={"format": "date-time"}
     )
     last_invalid_node: str | None = Field(default=None, max_length=253, description="Its node.")
+    last_invalid_throttled: str | None = Field(
+        default=None, max_length=8, description="Share of its requests that were answered 429, a decimal; absent: unknown."
+    )
     verify_attempt: int = Field(default=0, ge=0, description="Verify pod of this attempt, from 1; 0 before the first.")
     verify_faults: int = Field(default=0, ge=0, description="Verify pods of this attempt that ended without a verdict.")
     verify_nodes: Annotated[

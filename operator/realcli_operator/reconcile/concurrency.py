@@ -13,7 +13,7 @@ from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.sweep import SweepSpec
 from realcli.api.sweepstatus import Concurrency
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.recent import ACTIVE, End, Lane, Row, Scope, admission_lanes, owned_lanes
+from realcli_operator.reconcile.recent import End, Lane, Row, Scope, admission_lanes, owned_lanes
 from realcli_operator.reconcile.rows import Rows
 
 
@@ -49,18 +49,18 @@ def throttled_caps(
     throttling give one place back.
     """
     share = Decimal(policy.throttled_share)
-    if not any((end.row.throttled or 0) > share for end in ends):
+    if not any((end.throttled or 0) > share for end in ends):
         return {}
     owned = owned_lanes(plan)
     window = window_of(spec, policy)
     recent: dict[Lane, list[End]] = defaultdict(list)
     for end in ends:
-        if end.row.throttled is None:
+        if end.throttled is None:
             continue
         for lane in admission_lanes(end.row, owned):
             if len(recent[lane]) < window:
                 recent[lane].append(end)
-    hot = {lane for lane, found in recent.items() if any((end.row.throttled or 0) > share for end in found)}
+    hot = {lane for lane, found in recent.items() if any((end.throttled or 0) > share for end in found)}
     if not hot:
         return {}
     of_lane: dict[Lane, list[Row]] = defaultdict(list)
@@ -78,8 +78,8 @@ def _replay(ends: Sequence[End], rows: Sequence[Row], share: Decimal, policy: Po
     limit: int | None = None
     cut, clean = "", 0
     for end in ends:
-        begun = end.row.begun
-        if (end.row.throttled or 0) > share:
+        begun = end.began
+        if (end.throttled or 0) > share:
             if begun is not None and begun >= cut:
                 flight = _in_flight(rows, end.time)
                 limit = max(1, min(flight, limit or flight) // 2)
@@ -93,14 +93,7 @@ def _replay(ends: Sequence[End], rows: Sequence[Row], share: Decimal, policy: Po
 
 def _in_flight(rows: Sequence[Row], time: str) -> int:
     """Attempts that had begun and not ended at ``time``; at least the one that ended then."""
-    number = 0
-    for row in rows:
-        begun = row.begun
-        if begun is None or begun > time:
-            continue
-        ended = row.ended
-        number += row.phase in ACTIVE or (ended is not None and ended >= time)
-    return max(1, number)
+    return max(1, sum(any(begun <= time and (end is None or end >= time) for begun, end in row.spans) for row in rows))
 
 
 def shown(caps: Mapping[Lane, int]) -> list[Concurrency]:

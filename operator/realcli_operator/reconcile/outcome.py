@@ -48,6 +48,7 @@ def began(facts: TrialFacts, attempt: int, now: datetime) -> TrialStatus:
         last_invalid_at=facts.status.last_invalid_at,
         last_invalid_began=facts.status.last_invalid_began,
         last_invalid_node=facts.status.last_invalid_node,
+        last_invalid_throttled=facts.status.last_invalid_throttled,
         round=facts.status.round,
         earlier_invalid=facts.status.earlier_invalid,
         earlier=earlier_of(facts.status),

@@ -6,7 +6,7 @@ whole seconds UTC, as the API keeps them: they sort as text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -126,12 +126,8 @@ class Row:
 
     @property
     def throttled(self) -> Decimal | None:
-        """Share of the requests of its last attempt that were answered 429; None: unknown."""
-        try:
-            share = Decimal(str(self.view.status.get("throttled")))
-        except InvalidOperation:
-            return None
-        return share if share.is_finite() else None
+        """Share of the requests of the attempt of its status that were answered 429; None: unknown."""
+        return share_of(self.view.status.get("throttled"))
 
     @property
     def sealed_work(self) -> bool:
@@ -163,6 +159,18 @@ class Row:
         """When the trial (or, between attempts, its last attempt) ended."""
         return time_of(self.view.status.get("endedAt")) if self.phase.terminal else self.changed
 
+    @property
+    def spans(self) -> Iterator[tuple[str, str | None]]:
+        """Beginning and end (None: it goes on) of the attempt of its status and of the last that ended invalid."""
+        status = self.view.status
+        if (begun := self.begun) is not None:
+            ended = self.ended
+            if ended is not None or self.phase in ACTIVE:
+                yield begun, None if self.phase in ACTIVE else ended
+        began, at = time_of(status.get("lastInvalidBegan")), time_of(status.get("lastInvalidAt"))
+        if began is not None and at is not None:
+            yield began, at
+
 
 class End(NamedTuple):
     """How an attempt of a trial ended; the last that did, also where the trial has begun another since."""
@@ -175,6 +183,8 @@ class End(NamedTuple):
     """By the infrastructure: what the agent cannot cause, and neither we nor the cluster asked for."""
     began: str | None
     node: str | None
+    throttled: Decimal | None
+    """Share of its requests that the provider answered 429; None: unknown."""
 
     def lanes(self, owned: Owned) -> tuple[Lane, ...]:
         """Those it speaks of."""
@@ -230,21 +240,30 @@ def last_end(row: Row) -> End | None:
     if row.phase.terminal and status.get("workEnd") is not None and status.get("pod") is None:
         return None  # `spec.from`: it ended where it ran, and no pod of it was here
     if row.phase.terminal:
-        return _of(row, row.ended, row.reason, row.begun, row.node)
+        return _of(row, row.ended, row.reason, row.begun, row.node, row.throttled)
     if known is not None:
-        began = time_of(status.get("lastInvalidBegan"))
-        return _of(row, known, str(status.get("lastInvalidReason")), began, status.get("lastInvalidNode"))
+        began, met = time_of(status.get("lastInvalidBegan")), share_of(status.get("lastInvalidThrottled"))
+        return _of(row, known, str(status.get("lastInvalidReason")), began, status.get("lastInvalidNode"), met)
     if row.phase not in ACTIVE and row.attempt and row.running.get("status") == "False":  # by an operator that kept no time
-        return _of(row, row.ended, str(row.running.get("reason")), row.begun, row.node)
+        return _of(row, row.ended, str(row.running.get("reason")), row.begun, row.node, row.throttled)
     return None
 
 
-def _of(row: Row, time: str | None, reason: str, began: str | None, node: Any) -> End | None:
+def _of(row: Row, time: str | None, reason: str, began: str | None, node: Any, throttled: Decimal | None) -> End | None:
     known = BY_REASON.get(reason)
     if time is None or known is None or known.effect is Effect.HELD or reason in NOT_THE_LANE:
         return None
     valid = is_valid(reason)
-    return End(time, row, reason, valid, not valid, began, str(node) if node else None)
+    return End(time, row, reason, valid, not valid, began, str(node) if node else None, throttled)
+
+
+def share_of(value: Any) -> Decimal | None:
+    """A share of requests; None where it is none."""
+    try:
+        share = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return share if share.is_finite() else None
 
 
 def _number(value: Any) -> int:

@@ -43,6 +43,7 @@ def renewed(status: TrialStatus, spec: SweepSpec, generation: int) -> TrialStatu
             "last_invalid_at": status.ended_at,
             "last_invalid_began": status.started_at,
             "last_invalid_node": status.node,
+            "last_invalid_throttled": status.throttled,
             "ended_at": None,
             "retry_after": None,
             "awaiting": None,

@@ -145,9 +145,9 @@ class Rows(Mapping[int, Row]):
         if kept.end is not None:
             when = (kept.end.time, row.ordinal)
             insort(self._ends, when)
-            if row.throttled is not None:
+            if kept.end.throttled is not None:
                 insort(self._throttled[row.configuration], when)
-        self._count(row, 1)
+        self._count(kept, 1)
         self.spent = self.spent.plus(kept.spent)
 
     def _drop(self, ordinal: int) -> None:
@@ -160,10 +160,10 @@ class Rows(Mapping[int, Row]):
         if kept.end is not None:
             when = (kept.end.time, ordinal)
             del self._ends[bisect_left(self._ends, when)]
-            if row.throttled is not None:
+            if kept.end.throttled is not None:
                 ends = self._throttled[row.configuration]
                 del ends[bisect_left(ends, when)]
-        self._count(row, -1)
+        self._count(kept, -1)
         self.spent = self.spent.minus(kept.spent)
 
     def _sets(self, row: Row) -> tuple[tuple[bool, dict[int, Row]], ...]:
@@ -174,13 +174,14 @@ class Rows(Mapping[int, Row]):
             (row.round > 1, self.renewed),
         )
 
-    def _count(self, row: Row, number: int) -> None:
+    def _count(self, kept: _Kept, number: int) -> None:
+        row, met = kept.row, None if kept.end is None else kept.end.throttled
         self.phases[(row.mode, row.phase)] += number
         if self._plan is not None and _is_finished(row):
             self._finished[self._plan.group_of(row.ordinal)] += number
         if row.phase is Phase.SEALED:
             self.sealed[row.configuration] += number
-        if row.throttled is not None:
-            self.shares[row.throttled] += number
-            if not self.shares[row.throttled]:
-                del self.shares[row.throttled]
+        if met is not None:
+            self.shares[met] += number
+            if not self.shares[met]:
+                del self.shares[met]

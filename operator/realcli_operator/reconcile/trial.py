@@ -273,6 +273,7 @@ class _Step(VerifyStep):
         status = status.model_copy(update={"work_end": reason, "invalid_attempts": invalid})
         if effect is not Effect.HELD:
             last = {"reason": reason, "at": rfc3339(self.now), "began": status.started_at, "node": status.node}
+            last["throttled"] = status.throttled
             status = status.model_copy(update={f"last_invalid_{name}": value for name, value in last.items()})
         allowed = self.facts.sweep.retry.infrastructure
         now_invalid = invalid - status.earlier_invalid  # since it was renewed

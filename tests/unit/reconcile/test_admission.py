@@ -197,6 +197,13 @@ class TestThrottling:
             world.ended(ordinal, ago=4000 - index, took=100, throttled="0")
         assert set(world.caps(parallelism=130).values()) == {limit}
 
+    def test_an_attempt_that_ended_invalid_is_remembered_while_the_next_works(self, two: World) -> None:
+        """Where the provider throttles most, attempts end for it: what began anew since must not lift the limit."""
+        last = {"reason": "ProviderUnavailable", "at": two.a.at(100), "began": two.a.at(3700), "throttled": "0.9"}
+        for ordinal in two.ordinals("one.x")[:8]:
+            two.works(ordinal, since=60, invalid_attempts=1, **{f"last_invalid_{name}": value for name, value in last.items()})
+        assert set(two.caps(parallelism=100).values()) == {4}, "of the eight that ran then"
+
     def test_never_below_one(self, two: World) -> None:
         self.in_flight(two, 1, 1, "1")
         assert set(two.caps(parallelism=100).values()) == {1}

@@ -26,6 +26,7 @@ STATUSES = st.fixed_dictionaries(
         "endedAt": st.sampled_from(TIMES),
         "lastInvalidAt": st.sampled_from(TIMES),
         "lastInvalidReason": st.just("NodeLost"),
+        "lastInvalidThrottled": st.sampled_from(["0", "0.5"]),
         "throttled": st.sampled_from(["0", "0.5", "nonsense"]),
         "costUSD": st.sampled_from(["0.000001", "12.5", "NaN", "999999999.0000000000000000000001"]),
         "tokens": st.just({"input": 7, "output": 3}),
@@ -131,7 +132,7 @@ def test_sums_and_orders_are_those_of_the_plain_rules(changes: list[Any], a: Any
     rows = Rows(tuple(views.values()))
     plain = [row_of(view) for view in views.values()]
     assert rows.newest_ends(100) == ends_of(plain)
-    assert rows.throttle_ends(100) == [end for end in ends_of(plain) if end.row.throttled is not None]
+    assert rows.throttle_ends(100) == [end for end in ends_of(plain) if end.throttled is not None]
     assert set(rows.open) == {row.ordinal for row in plain if not row.phase.terminal}
     assert set(rows.invalid) == {row.ordinal for row in plain if row.phase is Phase.INVALID}
     assert set(rows.controlled) == {row.ordinal for row in plain if "control" in row.view.status}
@@ -139,7 +140,7 @@ def test_sums_and_orders_are_those_of_the_plain_rules(changes: list[Any], a: Any
     assert all((ordinal in rows) is (ordinal in views) for ordinal in range(16))
     assert +rows.phases == Counter((row.mode, row.phase) for row in plain)
     assert +rows.sealed == Counter(row.configuration for row in plain if row.phase is Phase.SEALED)
-    assert rows.shares == Counter(row.throttled for row in plain if row.throttled is not None)
+    assert rows.shares == Counter(end.throttled for end in ends_of(plain) if end.throttled is not None)
     over = [row.ordinal for row in plain if row.phase.terminal and row.reason != "Cancelled"]
     assert rows.finished(plan) == Counter(plan.group_of(ordinal) for ordinal in over)
     other = a.plan(tasks=4, repeats=1)

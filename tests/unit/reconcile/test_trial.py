@@ -196,6 +196,14 @@ class TestWorkEnds:
         assert plan.requeue_after == 30.0
         assert plan.events[0].type == "Warning"
 
+    def test_what_the_provider_throttled_is_known_of_the_next_attempt_too(self, a: Any) -> None:
+        said = a.message("Work", Result.WORK_INVALID, reason="ProviderUnavailable", message="429", throttled="0.9")
+        over = decide(a, a.facts(a.status(), a.ended(said=said))).status
+        assert over is not None
+        again = decide(a, a.facts(over.model_copy(update={"retry_after": None}))).status
+        assert again is not None
+        assert (again.attempt, again.throttled, again.last_invalid_throttled) == (2, None, "0.9")
+
     @pytest.mark.parametrize(("before", "seconds"), [(0, 30.0), (1, 60.0), (2, 120.0)])
     def test_the_back_off_doubles(self, a: Any, before: int, seconds: float) -> None:
         status = a.status(invalid_attempts=before)
