@@ -23,10 +23,12 @@ from realcli.scoring.runs import Run
 from realcli.scoring.tree import tree_of
 from realcli_cli.main import UserError
 from realcli_cli.recount.csvs import csvs_of
-from realcli_cli.recount.evidence import Evidence, digest, read_sweep
+from realcli_cli.recount.digests import digest
+from realcli_cli.recount.evidence import Evidence, read_sweep
 from realcli_cli.recount.expected import RETENTION, Recount
 from realcli_cli.recount.files import files_of, shown_of
 from realcli_cli.recount.held import held
+from realcli_cli.recount.rounds import gate_of, input_digest
 from realcli_cli.recount.words import words
 
 SCHEMA = "realcli.dev/summary/2"
@@ -54,14 +56,23 @@ def verify_report(
         raise UserError(f"{report / 'summary.json'} has not the form of {SCHEMA} ({told}), so nothing was counted") from error
     except OSError as error:
         raise UserError(f"{error.filename} cannot be read: {error.strerror}") from error
-    for line in wrong[:SHOWN]:
-        typer.echo(f"WRONG {visible(line)}")
+    for line in (*_superseded(found), *(f"NOTE {line}" for line in found.notes), *(f"WRONG {line}" for line in wrong[:SHOWN])):
+        typer.echo(visible(line))
     if len(wrong) > SHOWN:
         typer.echo(f"… and {len(wrong) - SHOWN} more")
     ledgers = sum(t.seal is not None for t in found.trials)
     told = f"{count} numbers counted again from {len(found.objects)} records and {ledgers} sealed ledgers"
     typer.echo(f"{told}; {len(wrong)} things are wrong" if wrong else f"{told}; all are what the report says")
     raise typer.Exit(1 if wrong else 0)
+
+
+def _superseded(found: Evidence) -> list[str]:
+    """A report that was right when it was made, and is not the last."""
+    newer = found.round.newer
+    if not newer:
+        return []
+    more = f" and {len(newer) - 1} more" if len(newer) > 1 else ""
+    return [f"SUPERSEDED {newer[0]}{more} came after this report: it is held against what there was before, another is newer"]
 
 
 def _summary(path: Path) -> Any:
@@ -89,7 +100,7 @@ def _counted(found: Evidence, root: Path, report: Path, summary: Any) -> tuple[i
 def _said(found: Evidence, root: Path, summary: Any, given: ScoreInput) -> tuple[int, list[str], list[str]]:
     """(numbers counted again, words of the summary that are wrong, its numbers that are)."""
     catalogue = load_catalogue()
-    gate = _gate(root, summary)
+    gate = _gate(found, root, summary) if found.round.gated else None
     evidence = {c.id: c.evidence for t in catalogue.templates.values() if t.sub_dimension == RETENTION for c in t.checks}
     tree = {dimension: dict(subs) for dimension, subs in tree_of(catalogue).items()}
     recount = Recount(found, summary, tree, given, evidence)
@@ -172,13 +183,12 @@ def _as_written(reward: Fraction | None) -> float | None:
     return math.nextafter(1, 2 if reward > 1 else 0) if number == 1 and reward is not None and reward != 1 else number
 
 
-def _gate(root: Path, summary: Any) -> bytes | None:
+def _gate(found: Evidence, root: Path, summary: Any) -> bytes | None:
     """The judge's gate beside `sweeps/`, None where there is none."""
-    name = f"calibrations/{summary['judge']['digest'][7:15]}/gate.json"
-    path = next((p / name for p in root.resolve().parents if (p / name).is_file()), None)
-    if path is None:
+    beside = gate_of(root, found.lock, summary)
+    if beside is None:
         return None
-    data = path.read_bytes()
+    path, data = beside[1], beside[1].read_bytes()
     try:
         gate = Gate.model_validate_json(data)
     except ValidationError as error:
@@ -198,8 +208,7 @@ def _inputs(found: Evidence, gate: bytes | None, summary: Any) -> list[str]:
     objects = dict(found.objects)
     if gate is not None:
         objects["/".join(part for part in (prefix, name) if part)] = digest(gate)
-    listed = sorted([key, value] for key, value in objects.items())
-    made = digest(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode())
+    made = input_digest(objects.items())
     if made == summary["inputDigest"]:
         return []
     told = "" if gate is not None else f"; if this judge was calibrated, {name} is missing beside sweeps/"

@@ -5,7 +5,6 @@ Everything that is not as it should be becomes a line in `wrong`, with the objec
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 from dataclasses import dataclass, field
@@ -25,7 +24,9 @@ from realcli.ledger.verify import verify_attempt
 from realcli.scoring.records import Failures, Group, RepeatJudgement, Withdrawals
 from realcli.scoring.sources import Source
 from realcli.storage.local import LocalStore
+from realcli_cli.recount.digests import digest
 from realcli_cli.recount.origins import folder_of, origins, verdict_findings
+from realcli_cli.recount.rounds import Round, key_of, numbered, round_of
 
 Json = Any
 CONTROLLED = frozenset({"VerifierTimeout", "NoReward", "AgentBrokeEnvironment"})
@@ -108,6 +109,8 @@ class Evidence:
     objects: dict[str, str]  # key in storage -> digest
     wrong: list[str]
     withdrawn: list[Json] = field(default_factory=list)  # tasks that are left out
+    round: Round = field(default_factory=Round)  # which records the report was made of
+    notes: list[str] = field(default_factory=list)  # what is not wrong, and rests on less than evidence
 
     @cached_property
     def collab(self) -> dict[str, list[Counted]]:
@@ -119,11 +122,6 @@ class Evidence:
         return found
 
 
-def digest(data: bytes) -> str:
-    """`sha256:<hex>`."""
-    return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
 def read_sweep(root: Path, summary: Json) -> Evidence:
     """Everything below a sweep's folder that the summary rests on."""
     raw = (root / "sweep.json").read_bytes()
@@ -132,7 +130,7 @@ def read_sweep(root: Path, summary: Json) -> Evidence:
     tasks, names = sorted(t["name"] for t in lock["tasks"]), sorted(c["name"] for c in lock["configurations"])
     cells = itertools.product(tasks, range(1, lock["repeats"] + 1), names, sorted(lock["modes"]))
     trials = [Counted(ordinal, c, t, m, r) for ordinal, (t, r, c, m) in enumerate(cells)]
-    found = Evidence(root, lock, trials, [], [], {}, wrong)
+    found = Evidence(root, lock, trials, [], [], {}, wrong, round=round_of(root, lock, summary))
     judge = summary["judge"]["digest"]
     gone = _withdrawn(found, root / "judgements" / judge[7:15], summary.get("withdrawn") or [])
     for number, (configuration, task) in enumerate(itertools.product(names, tasks)):
@@ -174,11 +172,18 @@ def _control(found: Evidence, who: str, task: str, said: Json, wanted: str, made
     if not said or said["result"] != wanted:
         found.wrong.append(f"{who}: its control is {said['result'] if said else 'not named'}, expected {wanted}")
         return
-    if "seal" not in said:
-        return
     root = found.root if made is None else folder_of(found.root, made.verified.partition("/trials/")[0])
-    folder = root / "trials" / f"{said['ordinal']:05d}" / f"attempt-{said['attempt']}" / f"control-{said['number']}"
-    path = folder / "seal.json"
+    attempt = root / "trials" / f"{said['ordinal']:05d}" / f"attempt-{said['attempt']}"
+    if "seal" not in said:
+        left = sorted(path.relative_to(root).as_posix() for path in attempt.glob("control-*/seal.json"))
+        if wanted == "Passed" or left:
+            there = f"although {', '.join(left)} lies there" if left else "and none passes without"
+            found.wrong.append(f"{who}: its control names no seal, {there}")
+        else:
+            why = said.get("detail") or "nothing is told of why"
+            found.notes.append(f"{who}: no control of it left a seal ({why}); that it failed is the operator's word alone")
+        return
+    path = attempt / f"control-{said['number']}" / "seal.json"
     data = path.read_bytes() if path.is_file() else b""
     if digest(data) != said["seal"]:
         found.wrong.append(f"{who}: {path.relative_to(root)} is not the seal {said['seal']}")
@@ -186,14 +191,6 @@ def _control(found: Evidence, who: str, task: str, said: Json, wanted: str, made
     seal = ControlSeal.model_validate_json(data)
     if not seal.intact() or seal.trial.task != task or seal.passed != (wanted == "Passed"):
         found.wrong.append(f"{who}: {path.relative_to(root)} is of another task, or has another result than {wanted}")
-
-
-def _key(found: Evidence, path: Path) -> str:
-    """Where an object lies in storage: the report's name is taken over these keys, wherever the copy lies."""
-    sweep, prefix = found.lock["sweep"], found.lock["spec"]["storage"].get("prefix", "")
-    folder = f"{sweep['name']}-{sweep['uid'].replace('-', '')[:8]}"
-    parts = [prefix.strip("/"), "sweeps", sweep["namespace"], folder, path.relative_to(found.root).as_posix()]
-    return "/".join(part for part in parts if part)
 
 
 def _load(found: Evidence, path: Path, form: type[Frozen]) -> Json:
@@ -206,7 +203,7 @@ def _load(found: Evidence, path: Path, form: type[Frozen]) -> Json:
         found.wrong.append(f"{name} does not exist")
         return None
     data = path.read_bytes()
-    found.objects[_key(found, path)] = digest(data)
+    found.objects[key_of(found.lock, path.relative_to(found.root).as_posix())] = digest(data)
     try:
         form.model_validate_json(data)
     except ValidationError as error:
@@ -226,21 +223,21 @@ def _named(found: Evidence, folder: Path, name: str | None, form: type[Frozen]) 
 
 
 def _group(found: Evidence, folder: Path, judge: str, configuration: str, task: str) -> None:
-    numbers = [int(p.stem[6:]) for p in folder.glob("group-*.json") if p.stem[6:].isdecimal() and p.stem[6:].isascii()]
+    numbers = [n for n in numbered(folder) if found.round.most is None or n <= found.round.most]
     if not numbers:
         return
-    where = folder.relative_to(found.root)
-    group = _load(found, folder / f"group-{max(numbers)}.json", Group)
+    where, last = folder.relative_to(found.root), numbers[-1]
+    group = _load(found, folder / f"group-{last}.json", Group)
     if group is None:
         return
     found.groups.append(group)
     expected = {
-        "judge": judge, "configuration": configuration, "task": task, "n": max(numbers),
+        "judge": judge, "configuration": configuration, "task": task, "n": last,
         "sweepUid": found.lock["sweep"]["uid"], "lockDigest": digest((found.root / "sweep.json").read_bytes()),
     }  # fmt: skip
     for key, value in expected.items():
         if group[key] != value:
-            found.wrong.append(f"{where}/group-{max(numbers)}.json: its {key} is {group[key]}, expected {value}")
+            found.wrong.append(f"{where}/group-{last}.json: its {key} is {group[key]}, expected {value}")
     found.costs += [group["cost"]] if "cost" in group else []
     labels = _named(found, folder, group.get("failures"), Failures)
     if labels and (labels["judge"], labels["configuration"], labels["task"], labels["n"]) != (

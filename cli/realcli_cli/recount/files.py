@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from realcli_cli.recount.evidence import digest
+from realcli_cli.recount.digests import digest
 from realcli_cli.recount.held import at, told
 
 Json = Any
