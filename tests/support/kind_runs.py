@@ -30,8 +30,11 @@ def write_suite(
     test: str,
     hosts: dict[str, str] | None = None,
     cpus: str = "0.3",
+    solution: str = "true",
+    verifier_seconds: float = 60.0,
 ) -> Path:
-    """A suite of one task whose instruction holds the commands the scripted provider has the agent run.
+    """A suite of one task whose instruction holds the commands the scripted provider has the agent run; where a suite lies
+    already, one task more of it.
 
     `hosts`: outside hosts to serve, each with the content of its /data.txt. `cpus`: what its pod reserves; a pod that waits for
     most of its life should keep little from the others.
@@ -44,7 +47,7 @@ def write_suite(
     (task / "instruction.md").write_text(f"# Run commands\n\n1. Run these commands one by one.\n\n{blocks}\n")
     (task / "environment" / "Dockerfile").write_text("ARG BASE=debian:bookworm-slim\nFROM ${BASE}\n")
     (task / "tests" / "test.sh").write_text(f"#!/bin/bash\n{test}\n")
-    (task / "solution" / "solve.sh").write_text("#!/bin/bash\ntrue\n")
+    (task / "solution" / "solve.sh").write_text(f"#!/bin/bash\n{solution}\n")
     (task / "run/app/data/instance.txt").write_text("${run.instance_id}\n")
     (task / "task.toml").write_text(f'''schema_version = "1.4"
 artifacts = {json.dumps(artifacts)}
@@ -72,7 +75,7 @@ cpus = {cpus}
 memory_mb = 1024
 storage_mb = 2048
 [verifier]
-timeout_sec = 60.0
+timeout_sec = {verifier_seconds}
 environment_mode = "separate"
 ''')
     script = {

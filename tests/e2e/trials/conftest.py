@@ -42,7 +42,7 @@ class Demo(NamedTuple):
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What holds something back until its test is there comes first: held pods keep their processors from the others."""
-    last = ["test_runs", "test_agents", "test_demo", "test_judged"]
+    last = ["test_runs", "test_agents", "test_control", "test_demo", "test_judged"]
     items.sort(key=lambda item: last.index(item.path.stem) if item.path.stem in last else -1)
 
 
