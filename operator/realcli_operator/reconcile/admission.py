@@ -65,6 +65,7 @@ class _Gate:
         self.now = now
         self.owned = owned_lanes(plan)
         self.proven = {lane for name in bounds.breaker.proven if name in self.owned for lane in self.owned[name]}
+        self.small = _STARTS_SMALL if plan.source is None else _STARTS_SMALL - {Scope.ENDPOINT}  # no agent asks a model then
         self.active = 0
         self.in_lane: Counter[Lane] = Counter()
         self.probing: set[Lane] = set()
@@ -129,7 +130,7 @@ class _Gate:
 
     def _cap(self, lane: Lane) -> int:
         cap = self.bounds.caps.get(lane, self.bounds.parallelism)
-        if lane.scope in _STARTS_SMALL and lane not in self.proven:
+        if lane.scope in self.small and lane not in self.proven:
             return min(cap, self.policy.unproven)
         return cap
 

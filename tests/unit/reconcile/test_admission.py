@@ -11,6 +11,7 @@ import pytest
 
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan
+from realcli.api.source import PlanSource
 from realcli.api.trial import TrialStatus
 from realcli_operator.kube.views import TrialView
 from realcli_operator.reconcile.admission import Admission, Bounds, admit, missing
@@ -122,6 +123,9 @@ class TestOrderAndLimits:
         found = world.configurations(world.admit().new)
         assert (sum(found.values()) - found["e.y"], found["e.y"]) == (5, 5)
         assert lane(Scope.ENDPOINT, "x/anthropic") in world.admit().full
+        again = World(a, world.plan.model_copy(update={"source": PlanSource(sweep="audits/first", verify=True)}))
+        again.waits(*range(again.plan.size))
+        assert set(again.configurations(again.admit().new).values()) == {5}, "no key takes part where nothing but tests run"
         world.ended(world.ordinals("a.x")[0], ago=10)
         assert world.configurations(world.admit().new) == {"a.x": 7, "b.x": 5, "c.x": 5, "d.x": 5, "e.y": 5}
 
