@@ -179,6 +179,9 @@ async def report_05_a_namespace_goes_while_no_operator_runs(place: NewPlace) -> 
         return False
 
     await wait_for(gone, "the namespace is gone")
+    async with here.living() as life:
+        assert life.layer.problems() == []
+    assert life.transport.writes == [], "one that starts after it has nothing to do there"
 
 
 @report("06-what-was-there-before-and-while-it-started")
