@@ -22,6 +22,7 @@ from realcli.scoring.loading import read_score_input
 from realcli.scoring.runs import Run
 from realcli.scoring.tree import tree_of
 from realcli_cli.main import UserError
+from realcli_cli.recount import parquets
 from realcli_cli.recount.csvs import csvs_of
 from realcli_cli.recount.digests import digest
 from realcli_cli.recount.evidence import Evidence, read_sweep
@@ -94,6 +95,10 @@ def _counted(found: Evidence, root: Path, report: Path, summary: Any) -> tuple[i
     given = _document(found, summary)
     count, told, wrong = _said(found, root, summary, given)
     files = [*files_of(report, summary), *shown_of(report, summary), *csvs_of(report, summary)]
+    if parquets.readable():
+        files += parquets.parquets_of(report, summary)
+    else:
+        found.notes.append(parquets.UNREAD)
     return count, [*found.wrong, *told, *_runs(report, given), *files, *wrong]
 
 

@@ -30,7 +30,7 @@ _INSIDE = {
 
 def csvs_of(report: Path, summary: Json) -> Iterator[str]:
     """Lines that name a table or a cell which is another than the summary gives."""
-    for name, rows in _tables(summary).items():
+    for name, rows in rows_of(summary).items():
         path = report / "tables" / f"{name}.csv"
         if not path.is_file():
             yield f"tables/{name}.csv does not exist"
@@ -78,7 +78,7 @@ def _same(cell: str, value: Json) -> bool:
         return False
 
 
-def _tables(summary: Json) -> dict[str, Rows]:
+def rows_of(summary: Json) -> dict[str, Rows]:
     """Name -> rows by column, as the summary has them."""
     return {
         "main": [_main(one, summary) for one in summary["configurations"]],

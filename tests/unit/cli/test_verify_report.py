@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from realcli.benchmark.catalogue import load_catalogue
@@ -24,6 +26,7 @@ from realcli_cli.recount.evidence import Evidence, read_sweep
 from realcli_cli.recount.expected import Recount
 from realcli_cli.recount.files import files_of, shown_of
 from realcli_cli.recount.held import held
+from realcli_cli.recount.parquets import parquets_of
 from realcli_cli.recount.words import words
 from realcli_cli.verify_report import _document, _inputs, places
 from realcli_judge.__main__ import main as judge
@@ -431,6 +434,50 @@ def test_a_cell_of_a_table_is_the_one_of_its_place(
     found = list(csvs_of(report, counted[1]))
     assert found
     assert found[0].startswith(f"tables/{table}.csv: {told}"), found
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "row", "value"),
+    [
+        ("main", "r_collab", 1, 0.9), ("main", "configuration", 0, "another"), ("main", "partial", 0, False),
+        ("main", "s", 0, 0.5),
+        ("main", "cost_usd_exec", 0, 9.0), ("trials", "reward", 3, None), ("trials", "turns", 0, 7), ("tasks", "valid", 0, 9),
+        ("dimensions", "score", 0, 0.123), ("scenarios", "rate", 0, 0.123), ("audits", "passes", 0, 9),
+    ],
+)  # fmt: skip
+def test_a_cell_of_a_parquet_table_is_the_one_of_its_place(
+    whole: SealedSweep, counted: Any, tmp_path: Path, table: str, column: str, row: int, value: object
+) -> None:
+    report = tmp_path / "report"
+    shutil.copytree(report_of(whole.directory / whole.root) / "tables", report / "tables")
+    assert list(parquets_of(report, counted[1])) == []
+    path = report / "tables" / f"{table}.parquet"
+    found = pq.read_table(path)
+    cells = found.column(column).to_pylist()
+    cells[row] = value
+    kind = pa.array(cells).type if cells.count(None) == len(cells) - 1 else found.schema.field(column).type
+    pq.write_table(found.set_column(found.column_names.index(column), column, pa.array(cells, kind)), path)
+    (line,) = parquets_of(report, counted[1])
+    assert f"tables/{table}.parquet: row " in line
+    assert f"{column}: it says {'nothing' if value is None else value}" in line
+
+
+def test_a_parquet_table_that_is_none_is_named(whole: SealedSweep, counted: Any, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    shutil.copytree(report_of(whole.directory / whole.root) / "tables", report / "tables")
+    (report / "tables" / "main.parquet").unlink()
+    (report / "tables" / "tasks.parquet").write_bytes(b"PAR1 and no more PAR1")
+    pq.write_table(pq.read_table(report / "tables" / "trials.parquet").slice(1), report / "tables" / "trials.parquet")
+    missing, damaged, short = parquets_of(report, counted[1])
+    assert missing == "tables/main.parquet does not exist"
+    assert damaged.startswith("tables/tasks.parquet: it cannot be read: ")
+    assert short == "tables/trials.parquet: it has 23 rows, the summary gives 24"
+
+
+def test_without_a_reader_it_is_said(sweep: Path, realcli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    status, out, _ = realcli("verify-report", sweep)
+    assert (status, "NOTE tables/*.parquet were held against SHA256SUMS alone" in out) == (0, True)
 
 
 def group(sweep: Path) -> Path:
