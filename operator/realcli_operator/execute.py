@@ -14,7 +14,7 @@ from realcli_operator.faults import FaultPoint, Faults
 from realcli_operator.kube.api import KubeApi, Regarding
 from realcli_operator.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, KubeError, NotFound, Stale, TransientError
 from realcli_operator.kube.lister import Happened, Sink
-from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST, API_VERSION
+from realcli_operator.kube.names import ANNOTATION_SPEC_DIGEST, API_VERSION, LABEL_MANAGED_BY, LABEL_SWEEP
 from realcli_operator.kube.store import Store
 from realcli_operator.kube.views import ConfigMapView, JobView, Json, ObjectView, PodView, SweepView, TrialView, View
 from realcli_operator.reconcile.plans import Note, Removal
@@ -25,6 +25,9 @@ V = TypeVar("V", bound=ObjectView)
 TERMINATING: Final = "because it is being terminated"
 NOT_PERMITTED: Final = " cannot create resource "
 """In the words of the authorizer; admission and quota say other things."""
+_FOUND_BY: Final = (LABEL_MANAGED_BY, LABEL_SWEEP)
+"""Without these labels a Job is not watched, or not known as its sweep's: it would be made, and waited for, for ever. A Trial's
+spec names its sweep, and a pod that is expected is read by its name."""
 
 
 class Refused(Exception):
@@ -188,4 +191,10 @@ async def _ensure(
         raise StillDeleting(f"{where} is being deleted")
     if found.spec_digest != metadata["annotations"][ANNOTATION_SPEC_DIGEST]:
         raise Refused(f"{where} exists with another spec ({found.spec_digest}) than it should have; delete it")
+    labels: dict[str, str] = metadata.get("labels", {})
+    lost = next((label for label in _FOUND_BY if labels.get(label) != found.labels.get(label)), None)
+    if lost is not None and kind == "Job":
+        raise Refused(
+            f"{where} has lost its label {lost}, by which it is found: set it to {labels.get(lost)} again, or delete it"
+        )
     return found

@@ -153,6 +153,12 @@ class TrialView(ObjectView):
     status: Json
 
     @property
+    def sweep(self) -> str | None:
+        """Name of its sweep: its spec says it, which nobody can change, and a label may be taken away."""
+        name = self.spec.get("sweep")
+        return name if isinstance(name, str) else self.labels.get(LABEL_SWEEP)
+
+    @property
     def phase(self) -> str:
         """``status.phase``, "" before the first status."""
         phase = self.status.get("phase", "")

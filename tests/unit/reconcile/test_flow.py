@@ -20,7 +20,7 @@ from realcli_operator.handlers import SweepReconciler, TrialReconciler
 from realcli_operator.kube.errors import Forbidden, Invalid, ServerError, Stale
 from realcli_operator.kube.fake import FakeCluster
 from realcli_operator.kube.fake_api import FakeKubeApi
-from realcli_operator.kube.names import LABEL_ROLE, Kind
+from realcli_operator.kube.names import LABEL_MANAGED_BY, LABEL_ROLE, LABEL_SWEEP, Kind
 from realcli_operator.kube.queue import Backoff
 from realcli_operator.kube.route import Hint, route
 from realcli_operator.kube.store import Store
@@ -377,3 +377,37 @@ async def test_a_sweep_may_say_whether_its_pods_get_user_namespaces(a: Any, aske
     async with running(a, suspend=True, pods={"userNamespaces": asked}) as machine:
         (sweep,) = machine.layer.store.sweeps()
         assert (await machine.observer.platform(sweep)).user_namespaces is used
+
+
+async def test_a_trial_without_its_labels_is_still_the_sweep_s(a: Any) -> None:
+    """Somebody took them away: what the trial belongs to its spec says, which nobody can change."""
+    async with running(a) as machine:
+        await machine.until(machine.trials, "there are trials")
+        before = len(machine.cluster.calls)
+        machine.cluster.update(Kind.TRIAL, "one", "first-00001", lambda trial: trial["metadata"].update(labels={}))
+        await machine.until(lambda: machine.status.get("state") == "Complete", "complete")
+        made = Counter((call.verb, call.kind) for call in machine.cluster.calls[before:])
+    assert made[("create", "trial")] <= 4
+    assert [t["phase"] for t in machine.trials()] == ["Sealed"] * 4
+
+
+@pytest.mark.parametrize("label", [LABEL_SWEEP, LABEL_MANAGED_BY])
+async def test_a_job_without_a_label_of_ours_is_named_and_not_waited_for_in_silence(a: Any, label: str) -> None:
+    async with running(a, suspend=True) as machine:
+
+        def unlabelled(kind: str, manifest: Any) -> None:
+            if kind == Kind.JOB and manifest["metadata"]["name"] == "first-j0000":
+                machine.cluster.admit = None
+                metadata = manifest["metadata"] | {
+                    "labels": {k: v for k, v in manifest["metadata"]["labels"].items() if k != label}
+                }
+                machine.cluster.create(Kind.JOB, {**manifest, "metadata": metadata})
+
+        machine.cluster.admit = unlabelled
+        await resume(machine)
+
+        def told() -> bool:
+            ready = next((c for c in machine.status.get("conditions", ()) if c["type"] == "Ready"), {})
+            return f"Job one/first-j0000 has lost its label {label}" in ready.get("message", "")
+
+        await machine.until(told, "the condition names job and label")
