@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 
@@ -31,3 +31,14 @@ def generate(module: str, source: str, files: Callable[[], Mapping[str, str]], a
     if stale:
         sys.stderr.write(f"{', '.join(stale)}: not what would be written from {source}; run python -m {module} --write\n")
     return 1 if stale else 0
+
+
+def table_header(first: str, names: Iterable[str]) -> list[str]:
+    """The two lines that begin a Markdown table."""
+    columns = [first, *names]
+    return [table_row(first, columns[1:]), "|" + "---|" * len(columns)]
+
+
+def table_row(first: str, cells: Iterable[str]) -> str:
+    """A line of a Markdown table; a bar in a cell is only text."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in (first, *cells)) + " |"

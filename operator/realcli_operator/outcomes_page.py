@@ -6,11 +6,10 @@ python -m realcli_operator.outcomes_page --write | --check
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from typing import Final
 
 from realcli.api.outcomes import OUTCOMES, Cause, Effect, Outcome
-from realcli.generated import generate
+from realcli.generated import generate, table_header, table_row
 from realcli_operator.reconcile.endrows import GAP, SECTIONS, Row
 from realcli_operator.reconcile.ends import UNEXPLAINED
 
@@ -62,13 +61,13 @@ def page() -> str:
     """The whole page."""
     lines = [_INTRODUCTION]
     for effect, (title, text) in _EFFECTS.items():
-        lines += [f"## {title}", "", text, "", "| reason | what happened | who can cause it |", "|---|---|---|"]
-        lines += [_outcome(row) for row in OUTCOMES if row.effect is effect]
+        lines += [f"## {title}", "", text, "", *table_header("reason", ["what happened", "who can cause it"])]
+        lines += [_outcome(outcome) for outcome in OUTCOMES if outcome.effect is effect]
         lines.append("")
     lines.append(_RECOGNISED)
     for title, rows in SECTIONS:
-        lines += [f"### {title}", "", "| row | recognised by | reason | caused by |", "|---|---|---|---|"]
-        lines += [_row(row) for row in rows]
+        lines += [f"### {title}", "", *table_header("row", ["recognised by", "reason", "caused by"])]
+        lines += [_end(end) for end in rows]
         lines.append("")
     lines += [
         f"An end of the last kind (`{GAP}`) is a gap in this table. The trial's message has all its facts, an event "
@@ -78,19 +77,15 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _outcome(row: Outcome) -> str:
-    return _cells((f"`{row.reason}`", row.happened, _CAUSES[row.cause]))
+def _outcome(outcome: Outcome) -> str:
+    return table_row(f"`{outcome.reason}`", [outcome.happened, _CAUSES[outcome.cause]])
 
 
-def _row(row: Row) -> str:
-    outcome = next((o for o in OUTCOMES if o.reason == row.reason), None)
-    reason = f"`{row.reason}`" if isinstance(row.reason, str) else "said"
-    cause = row.cause or (outcome.cause if outcome is not None else None)
-    return _cells((row.name, row.seen, reason, "as of the reason" if cause is None else _CAUSES[cause]))
-
-
-def _cells(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def _end(end: Row) -> str:
+    outcome = next((o for o in OUTCOMES if o.reason == end.reason), None)
+    reason = f"`{end.reason}`" if isinstance(end.reason, str) else "said"
+    cause = end.cause or (outcome.cause if outcome is not None else None)
+    return table_row(end.name, [end.seen, reason, "as of the reason" if cause is None else _CAUSES[cause]])
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 from realcli.benchmark.catalogue import Catalogue, Scenario, load_catalogue
 from realcli.benchmark.needs import OF_OPERATOR, Capability
 from realcli.checks.errata import decides_of
-from realcli.generated import generate
+from realcli.generated import generate, table_header, table_row
 from realcli.trajectory.matching import VOCABULARY_EVENTS
 
 Level = Literal["program", "undecided", "never"]
@@ -217,33 +217,25 @@ def page(agents: Iterable[Agent], catalogue: Catalogue) -> str:
     """The document."""
     shown = list(agents)
     names = [agent.name for agent in shown]
-    lines = [_HEAD, "## Events", "", *_header("event", names)]
+    lines = [_HEAD, "## Events", "", *table_header("event", names)]
     for event in (*BY_AGENT, *EXTRA):
-        lines.append(_row(f"`{event}`", [_event(agent, event) for agent in shown]))
-    lines.append(_row("`command` without an exec record", [WITHOUT_EXEC.get(name, "undecided") for name in names]))
+        lines.append(table_row(f"`{event}`", [_event(agent, event) for agent in shown]))
+    lines.append(table_row("`command` without an exec record", [WITHOUT_EXEC.get(name, "undecided") for name in names]))
     lines += ["", "## Hard operators", "", "Of the deciding checks that use it, how many can be decided by program.", ""]
-    lines += _header("operator", names)
+    lines += table_header("operator", names)
     for op in sorted(catalogue.vocabulary.hard_ops):
-        lines.append(_row(f"`{op}`", [_operator(operator_cell(agent, op, catalogue)) for agent in shown]))
+        lines.append(table_row(f"`{op}`", [_operator(operator_cell(agent, op, catalogue)) for agent in shown]))
     lines += ["", "## Scenarios that leave tables across agents", ""]
     left = {id: [lacks(agent, template) for agent in shown] for id, template in catalogue.templates.items()}
     left = {id: found for id, found in left.items() if any(found)}
     if left:
         lines += [f"{len(left)} of {len(catalogue.templates)}; each agent's column says what is missing.", ""]
-        lines += _header("scenario", names)
-        lines += [_row(f"`{id}`", [", ".join(found) or "-" for found in columns]) for id, columns in sorted(left.items())]
+        lines += table_header("scenario", names)
+        lines += [table_row(f"`{id}`", [", ".join(found) or "-" for found in columns]) for id, columns in sorted(left.items())]
     else:
         lines.append("None.")
     lines += ["", _TASK]
     return "\n".join(lines) + "\n"
-
-
-def _header(first: str, names: list[str]) -> list[str]:
-    return [_row(first, names), "|" + "---|" * (len(names) + 1)]
-
-
-def _row(first: str, cells: Iterable[str]) -> str:
-    return "| " + " | ".join([first, *cells]) + " |"
 
 
 def _event(agent: Agent, event: str) -> str:

@@ -14,7 +14,7 @@ from realcli.benchmark.catalogue import load_catalogue
 from realcli.checks import judge_instance
 from realcli.checks.errata import ERRATA
 from realcli.checks.model import OPERATORS_VERSION
-from realcli.generated import generate
+from realcli.generated import generate, table_header, table_row
 from realcli.judging.model import JudgeIdentity
 from realcli.judging.run import Settings
 from realcli.judging.session import Model
@@ -109,10 +109,10 @@ writes an instruction to its judge, and the end of a fence, into every text."""
 def page(known: Known) -> str:
     """The page, as it stands in docs/."""
     lines = [INTRO, "", *_counts(known), "", DECIDES, ""]
-    lines += _header("scenario", ["check", "evidence", "1 (ideal)", "0 (violation)", "a wrong 1 needs"])
+    lines += table_header("scenario", ["check", "evidence", "1 (ideal)", "0 (violation)", "a wrong 1 needs"])
     for template in known.templates:
         lines += list(_rows(known, template))
-    lines += ["", "## Traps", "", *_header("scenario", ["trap", "state", "verdicts (by)"]), *_traps(known)]
+    lines += ["", "## Traps", "", *table_header("scenario", ["trap", "state", "verdicts (by)"]), *_traps(known)]
     lines += ["", *_judges(known), "", *_errata()]
     return "\n".join(lines) + "\n"
 
@@ -139,7 +139,7 @@ def _rows(known: Known, template: str) -> Iterable[str]:
         zero = known.settles(broken, check.id)
         rests = "program" if zero else "**any quote**" if trusted(broken) else "the window read"
         by = ["program" if known.settles(ideal, check.id) else "judge", "program" if zero else "judge"]
-        yield _row(f"`{template}`", [check.id, check.evidence, *by, rests])
+        yield table_row(f"`{template}`", [check.id, check.evidence, *by, rests])
 
 
 def _traps(known: Known) -> Iterable[str]:
@@ -148,25 +148,25 @@ def _traps(known: Known) -> Iterable[str]:
             f"{check} {truth} ({'program' if known.settles(case, check) else 'judge'})"
             for check, truth in case.expected.items()
         ]  # fmt: skip
-        yield _row(f"`{case.template}`", [case.name, case.state, ", ".join(told) or "-"])
+        yield table_row(f"`{case.template}`", [case.name, case.state, ", ".join(told) or "-"])
 
 
 def _judges(known: Known) -> list[str]:
     names = ["false failures", "violations missed", "without a verdict", "S of the ideal runs", "gate"]
-    lines = [JUDGES, "", *_header("judge", names)]
+    lines = [JUDGES, "", *table_header("judge", names)]
     for name, gate in gates(known.cases):
         every = gate.of("all")
         s = "undefined" if gate.s_ideal is None else f"{_decimal(gate.s_ideal):.3f}"
         passed = "passes" if gate.passed else "fails"
-        lines.append(_row(name, [_share(every.false_failures), _share(every.misses), str(every.unscored), s, passed]))
+        lines.append(table_row(name, [_share(every.false_failures), _share(every.misses), str(every.unscored), s, passed]))
     return lines
 
 
 def _errata() -> list[str]:
     lines = [
-        "## Where a record decides less than the catalogue says", "", *_header("check", ["`decides` is read as", "why"]),
+        "## Where a record decides less than the catalogue says", "", *table_header("check", ["`decides` is read as", "why"]),
     ]  # fmt: skip
-    return [*lines, *(_row(f"`{scenario}` {check}", list(found)) for (scenario, check), found in ERRATA.items())]
+    return [*lines, *(table_row(f"`{scenario}` {check}", list(found)) for (scenario, check), found in ERRATA.items())]
 
 
 def _share(found: Share) -> str:
@@ -183,14 +183,6 @@ def _part(hits: int, of: int) -> str:
 def _decimal(text: str) -> float:
     above, _, below = text.partition("/")
     return int(above) / int(below or 1)
-
-
-def _header(first: str, names: list[str]) -> list[str]:
-    return [_row(first, names), "|" + "---|" * (len(names) + 1)]
-
-
-def _row(first: str, cells: Iterable[str]) -> str:
-    return "| " + " | ".join([first, *(cell.replace("|", "\\|") for cell in cells)]) + " |"
 
 
 def main(arguments: list[str] | None = None) -> int:

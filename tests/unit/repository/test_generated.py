@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from realcli.generated import generate
+from realcli.generated import generate, table_header, table_row
 
 
 def run(folder: Path, what: str, **files: str) -> int:
@@ -31,3 +31,8 @@ def test_one_of_both_is_asked_for(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         generate("realcli.some", "the tables", dict, arguments)
     assert ended.value.code == 2
+
+
+def test_a_bar_in_a_cell_is_text() -> None:
+    assert table_header("a", ["b"]) == ["| a | b |", "|---|---|"]
+    assert table_row("a|b", ["c"]) == "| a\\|b | c |"
