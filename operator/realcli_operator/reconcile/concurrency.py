@@ -5,8 +5,9 @@ Additive increase, multiplicative decrease over the ends of trials, in the order
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from realcli.api.plan import Plan as FrozenPlan
@@ -77,11 +78,12 @@ def _replay(ends: Sequence[End], rows: Sequence[Row], share: Decimal, policy: Po
     """The limit after ``ends``, oldest first; None: none."""
     limit: int | None = None
     cut, clean = "", 0
+    flights = _Flights(rows)
     for end in ends:
         begun = end.began
         if (end.throttled or 0) > share:
             if begun is not None and begun >= cut:
-                flight = _in_flight(rows, end.time)
+                flight = flights.at(end.time)
                 limit = max(1, min(flight, limit or flight) // 2)
                 cut, clean = end.time, 0
         elif limit is not None:
@@ -91,9 +93,34 @@ def _replay(ends: Sequence[End], rows: Sequence[Row], share: Decimal, policy: Po
     return limit
 
 
-def _in_flight(rows: Sequence[Row], time: str) -> int:
-    """Attempts that had begun and not ended at ``time``; at least the one that ended then."""
-    return max(1, sum(any(begun <= time and (end is None or end >= time) for begun, end in row.spans) for row in rows))
+class _Flights:
+    """How many trials had an attempt in flight at a time. Sorted once: each of thousands of ends may ask."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        spans = [span for row in rows for span in _apart(row)]
+        self._begins = sorted(begun for begun, _ in spans)
+        self._ends = sorted(end for _, end in spans if end is not None)
+
+    def at(self, time: str) -> int:
+        """Those that had begun and not ended; at least the one that ended then."""
+        return max(1, bisect_right(self._begins, time) - bisect_left(self._ends, time))
+
+
+def _apart(row: Row) -> Iterator[tuple[str, str | None]]:
+    """The spans of a trial, those that meet as one: a trial is in flight once."""
+    open_: tuple[str, str | None] | None = None
+    for begun, end in sorted(row.spans, key=lambda span: span[0]):
+        if end is not None and end < begun:  # by two clocks
+            continue
+        if open_ is None:
+            open_ = begun, end
+        elif open_[1] is not None and open_[1] < begun:
+            yield open_
+            open_ = begun, end
+        else:
+            open_ = open_[0], None if open_[1] is None or end is None else max(open_[1], end)
+    if open_ is not None:
+        yield open_
 
 
 def shown(caps: Mapping[Lane, int]) -> list[Concurrency]:

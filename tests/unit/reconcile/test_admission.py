@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan
@@ -16,7 +19,7 @@ from realcli.api.trial import TrialStatus
 from realcli_operator.kube.views import TrialView
 from realcli_operator.reconcile.admission import Admission, Bounds, admit, missing
 from realcli_operator.reconcile.breaker import Breaker, breaker_of
-from realcli_operator.reconcile.concurrency import shown, throttled_caps
+from realcli_operator.reconcile.concurrency import _Flights, shown, throttled_caps
 from realcli_operator.reconcile.conditions import with_condition
 from realcli_operator.reconcile.policy import Policy
 from realcli_operator.reconcile.recent import Lane, Row, Scope, ends_of
@@ -148,6 +151,24 @@ class TestOrderAndLimits:
         assert two.admit(held=True, granted=frozenset({"first-00000"})) == Admission()
 
 
+@dataclass(frozen=True)
+class Flown:
+    """A trial, as far as its attempts count."""
+
+    spans: tuple[tuple[str, str | None], ...]
+
+
+AT = st.sampled_from([f"2026-12-01T12:00:{second:02d}Z" for second in range(8)])
+SPANS = st.lists(st.tuples(AT, AT | st.none()), max_size=2).map(tuple)
+
+
+@settings(max_examples=200)
+@given(st.lists(SPANS, max_size=6), AT)
+def test_in_flight_is_who_had_begun_and_not_ended(trials: list[Any], time: str) -> None:
+    counted = sum(any(begun <= time and (end is None or end >= time) for begun, end in spans) for spans in trials)
+    assert _Flights([Flown(spans) for spans in trials]).at(time) == max(1, counted)  # type: ignore[list-item]
+
+
 class TestThrottling:
     def in_flight(self, world: World, number: int, ended: int, share: str, ago: float = 100) -> None:
         """``number`` attempts of one.x since long, the first ``ended`` of which end."""
@@ -211,6 +232,18 @@ class TestThrottling:
     def test_never_below_one(self, two: World) -> None:
         self.in_flight(two, 1, 1, "1")
         assert set(two.caps(parallelism=100).values()) == {1}
+
+    def test_each_trial_is_looked_at_once_however_many_ends_were_throttled(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where one alone is throttled still, each end halves again: of thousands of trials a step would take seconds."""
+        for number, ordinal in enumerate(two.ordinals("one.x")):
+            two.ended(ordinal, ago=10000 - 600 * number, took=500, throttled="0.5")
+        asked: list[str] = []
+        spans = Row.spans.fget
+        monkeypatch.setattr(Row, "spans", property(lambda row: asked.append(row.name) or spans(row)))
+        assert set(two.caps(parallelism=100).values()) == {1}
+        assert set(Counter(asked).values()) == {2}, "once for its configuration, once for its model"
 
     def test_it_is_shown(self, two: World) -> None:
         self.in_flight(two, 8, 1, "0.5")
