@@ -31,7 +31,7 @@ lint: venv ## Style, types, imports, generated files, shell
 
 ##@ Testing
 test-unit: venv ## Unit tests on every core (about a minute)
-	@. hack/lib.sh && .venv/bin/pytest -m "not slow" --durations=5 --durations-min=1 $$(on_all_cores) tests/unit
+	@. hack/lib.sh && unit_tests -m "not slow" --durations=5 --durations-min=1
 
 test-integration: venv ## Tests on a real API server and object store
 	@hack/cluster/build-binaries apiserver weed

@@ -23,12 +23,21 @@ export KUBECONFIG=$CACHE/kubeconfig
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
 
-# on_all_cores: options of pytest that spread test files over the cores; none on a machine that has one. A file stays whole,
-# so that what its tests share is built once.
-on_all_cores() {
-  local cores
+# in_memory: where the files of tests lie: in memory where there is a file system with room for them, so that no test waits for
+# a disk to say that all is written; else in the usual place.
+in_memory() {
+  local free
+  free=$(df --output=avail -B1M /dev/shm 2>/dev/null | tail -n 1) || free=0
+  if [[ -w /dev/shm ]] && ((free > 4096)); then echo /dev/shm; else echo "${TMPDIR:-/tmp}"; fi
+}
+
+# unit_tests OPTION...: pytest on all unit tests, on every core of a machine that has several. A file stays whole, so that what its
+# tests share is built once.
+unit_tests() {
+  local cores spread=()
   cores=$(nproc)
-  ((cores == 1)) || echo "-n $cores --dist loadfile"
+  ((cores == 1)) || spread=(-n "$cores" --dist loadfile)
+  TMPDIR=$(in_memory) .venv/bin/pytest -o tmp_path_retention_policy=failed "${spread[@]}" "$@" tests/unit
 }
 
 # step TITLE COMMAND...: runs a command (a program, not a function: bash ignores `set -e` in a tested function) and

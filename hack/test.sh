@@ -10,6 +10,7 @@ cd "$ROOT"
 export REALCLI_BIN=$BIN
 SELECT=(-m "not slow")
 [[ ${1:-} == --full ]] && SELECT=()
+SLOWEST=(--durations=5 --durations-min=5)
 TIMES=$(mktemp -d)
 trap 'rm -rf "$TIMES"' EXIT
 BEGIN=$SECONDS
@@ -25,16 +26,15 @@ part() { # NAME COMMAND...: a step whose time is also kept for the table at the 
   return "$code"
 }
 
-suite() { # FOLDER OPTION...: pytest on a folder; a suite without tests would be a mistake, so pytest's own code 5 fails too
-  .venv/bin/pytest "${SELECT[@]}" --durations=5 --durations-min=5 "$@"
+suite() { # FOLDER: pytest on a folder; a suite without tests would be a mistake, so pytest's own code 5 fails too
+  .venv/bin/pytest "${SELECT[@]}" "${SLOWEST[@]}" "$1"
 }
 
 checks() { # a failure does not hide what the later parts would say
   LANE=checks
   local code=0
   part "lint" hack/lint.sh || code=1
-  # shellcheck disable=SC2046 # words
-  part "unit" suite tests/unit $(on_all_cores) || code=1
+  part "unit" unit_tests "${SELECT[@]}" "${SLOWEST[@]}" || code=1
   part "binaries for integration" hack/cluster/build-binaries apiserver weed || return 1
   part "integration" suite tests/integration || code=1
   return "$code"
