@@ -7,12 +7,14 @@ from time import sleep as _sleep
 from typing import Any
 
 import anthropic
+import httpx2
 from anthropic.types import Message as Answer
 
 from realcli.api.trial import Tokens
 from realcli.judging.model import JudgeReply, JudgeRequest, Message, ToolUse
 from realcli.judging.opening import QUESTIONS
 from realcli_judge.backends.calling import TIMEOUT, Trouble, as_object, call, plain, reply_from, usage_of
+from realcli_judge.backends.timed import hooks
 
 _CACHED = {"cache_control": {"type": "ephemeral"}}
 _STOPS = {"end_turn": "end", "stop_sequence": "end", "tool_use": "tools", "max_tokens": "length", "refusal": "refusal"}
@@ -22,7 +24,10 @@ class AnthropicBackend:
     """`Backend`. `url` without /v1; None: the provider's own."""
 
     def __init__(self, url: str | None, key: str, sleep: Callable[[float], None] = _sleep) -> None:
-        self._client = anthropic.Anthropic(api_key=key, auth_token=None, base_url=url, max_retries=0, timeout=TIMEOUT)
+        client = anthropic.DefaultHttpxClient(timeout=TIMEOUT, event_hooks=hooks(httpx2))
+        self._client = anthropic.Anthropic(
+            api_key=key, auth_token=None, base_url=url, max_retries=0, timeout=TIMEOUT, http_client=client
+        )
         self._where, self._key, self._sleep = url or "the Anthropic API", key, sleep
 
     def close(self) -> None:

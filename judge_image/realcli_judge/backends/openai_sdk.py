@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from time import sleep as _sleep
 from typing import Any, TypeVar
 
+import httpx
 import openai
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
@@ -15,6 +16,7 @@ from realcli.api.trial import Tokens
 from realcli.judging.model import JudgeReply, JudgeRequest, Message, ToolUse
 from realcli.judging.port import BackendRefused
 from realcli_judge.backends.calling import TIMEOUT, Trouble, arguments, call, plain, reply_from, usage_of
+from realcli_judge.backends.timed import hooks
 
 R = TypeVar("R")
 _STOPS = {"stop": "end", "tool_calls": "tools", "function_call": "tools", "length": "length", "content_filter": "refusal"}
@@ -24,7 +26,8 @@ class OpenAIBackend:
     """`Backend` for requests of `api` chat and responses. `url` with /v1; None: the provider's own."""
 
     def __init__(self, url: str | None, key: str, sleep: Callable[[float], None] = _sleep) -> None:
-        self._client = openai.OpenAI(api_key=key, base_url=url, max_retries=0, timeout=TIMEOUT)
+        client = openai.DefaultHttpxClient(timeout=TIMEOUT, event_hooks=hooks(httpx))
+        self._client = openai.OpenAI(api_key=key, base_url=url, max_retries=0, timeout=TIMEOUT, http_client=client)
         self._where, self._key, self._sleep = url or "the OpenAI API", key, sleep
         self._limit = "max_completion_tokens"  # older servers know it as max_tokens
 
