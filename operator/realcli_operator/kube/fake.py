@@ -7,7 +7,6 @@ events. Faults are asked for by name: `fail`, `end_watches`, `compact`, `expire_
 from __future__ import annotations
 
 import asyncio
-import copy
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -23,6 +22,15 @@ from realcli_operator.kube.source import RawPage
 from realcli_operator.kube.views import Json
 
 _BOOKMARKED: Final = {kind.value: (r.api_version, r.api_kind) for kind, r in RESOURCES.items()}
+
+
+def copied(value: Any) -> Any:
+    """A copy of JSON that shares nothing; all that the fake takes and gives is one."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(item) for item in value]
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,7 @@ class FakeCluster:
             raise Invalid(f"metadata.name: {name!r} is not a name", status=422, reason="Invalid")
         if (kind, namespace, name) in self._objects:
             raise AlreadyExists(f'{kind} "{name}" already exists', status=409, reason="AlreadyExists")
-        raw: dict[str, Any] = copy.deepcopy(dict(manifest))
+        raw: dict[str, Any] = copied(dict(manifest))
         raw["metadata"] |= {
             "uid": str(uuid.uuid4()),
             "generation": 1,
@@ -104,30 +112,30 @@ class FakeCluster:
             raw.setdefault("status", {"phase": "Pending"})
         if not dry_run:
             self._store("ADDED", kind, raw)
-        return copy.deepcopy(raw)
+        return copied(raw)
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any]:
         """GET."""
         self.called("get", kind, namespace, name)
-        return copy.deepcopy(self._find(kind, namespace, name))
+        return copied(self._find(kind, namespace, name))
 
     def objects(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
         """All objects of a kind, by namespace and name; not counted as a call."""
-        return [copy.deepcopy(raw) for (k, ns, _), raw in sorted(self._objects.items()) if k == kind and namespace in (None, ns)]
+        return [copied(raw) for (k, ns, _), raw in sorted(self._objects.items()) if k == kind and namespace in (None, ns)]
 
     def update(self, kind: str, namespace: str, name: str, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         """Somebody else (kubelet, user) changes the object in place; not counted as a call."""
-        raw = copy.deepcopy(self._find(kind, namespace, name))
-        spec = copy.deepcopy(raw.get("spec"))
+        raw = copied(self._find(kind, namespace, name))
+        spec = copied(raw.get("spec"))
         change(raw)
         if raw.get("spec") != spec:
             raw["metadata"]["generation"] += 1
         self._store("MODIFIED", kind, raw)
-        return copy.deepcopy(raw)
+        return copied(raw)
 
     def set_status(self, kind: str, namespace: str, name: str, status: Json) -> dict[str, Any]:
         """Replace the whole status, as the kubelet or the Job controller would; not counted as a call."""
-        return self.update(kind, namespace, name, lambda raw: raw.update(status=copy.deepcopy(dict(status))))
+        return self.update(kind, namespace, name, lambda raw: raw.update(status=copied(dict(status))))
 
     def apply_status(
         self, kind: str, namespace: str, name: str, uid: str, status: Json, version: int | None = None
@@ -140,8 +148,8 @@ class FakeCluster:
         if status != live.get("status", {}):
             if version is not None and live["metadata"]["resourceVersion"] != str(version):
                 raise Stale(f'{kind} "{name}" has changed since it was read', status=409, reason="Conflict")
-            self._store("MODIFIED", kind, {**copy.deepcopy(live), "status": copy.deepcopy(dict(status))})
-        return copy.deepcopy(self._find(kind, namespace, name))
+            self._store("MODIFIED", kind, {**copied(live), "status": copied(dict(status))})
+        return copied(self._find(kind, namespace, name))
 
     def delete(self, kind: str, namespace: str, name: str, uid: str | None = None) -> None:
         """DELETE with everything it owns."""
@@ -275,7 +283,7 @@ class FakeCluster:
         self._version += 1
         raw["metadata"]["resourceVersion"] = str(self._version)
         namespace = raw["metadata"]["namespace"]
-        self._history.append(_Event(self._version, event, str(kind), namespace, copy.deepcopy(raw)))
+        self._history.append(_Event(self._version, event, str(kind), namespace, copied(raw)))
         self._wake()
 
     def _wake(self) -> None:
@@ -286,12 +294,12 @@ class FakeCluster:
         metadata = raw["metadata"]
         if kind == Kind.POD and self.graceful_pods:
             if "deletionTimestamp" not in metadata:
-                raw = copy.deepcopy(raw)
+                raw = copied(raw)
                 raw["metadata"]["deletionTimestamp"] = self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
                 self._store("MODIFIED", kind, raw)
             return
         del self._objects[(kind, metadata["namespace"], metadata["name"])]
-        self._record("DELETED", kind, copy.deepcopy(raw))
+        self._record("DELETED", kind, copied(raw))
         for (child_kind, _, _), child in list(self._objects.items()):
             owners = child["metadata"].get("ownerReferences") or ()
             if any(owner["uid"] == metadata["uid"] for owner in owners):
