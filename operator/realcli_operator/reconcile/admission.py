@@ -15,7 +15,8 @@ from realcli_operator.reconcile.policy import Policy
 from realcli_operator.reconcile.recent import ACTIVE, Lane, Owned, Row, Scope, lanes_of, owned_lanes, parsed
 from realcli_operator.reconcile.rows import Rows
 
-_STARTS_SMALL: Final = frozenset({Scope.CONFIGURATION, Scope.ENDPOINT})
+_ASKED: Final = frozenset({Scope.ENDPOINT, Scope.KEY})
+_STARTS_SMALL: Final = _ASKED | {Scope.CONFIGURATION}
 """A few of a configuration are tried first, and a few of all that share its key: a bad one costs no more."""
 
 
@@ -31,6 +32,8 @@ class Bounds:
     """Trials that run the control of their task; those that await somebody else's have no pod and take no place."""
     withdrawn: frozenset[str] = frozenset()
     """Tasks of which nothing starts."""
+    owned: Owned | None = None
+    """The lanes of each configuration; None: as far as the plan says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +66,9 @@ class _Gate:
         self.bounds = bounds
         self.policy = policy
         self.now = now
-        self.owned = owned_lanes(plan)
+        self.owned = owned_lanes(plan) if bounds.owned is None else bounds.owned
         self.proven = {lane for name in bounds.breaker.proven if name in self.owned for lane in self.owned[name]}
-        self.small = _STARTS_SMALL if plan.source is None else _STARTS_SMALL - {Scope.ENDPOINT}  # no agent asks a model then
+        self.small = _STARTS_SMALL if plan.source is None else _STARTS_SMALL - _ASKED  # no agent asks a model then
         self.active = 0
         self.in_lane: Counter[Lane] = Counter()
         self.probing: set[Lane] = set()
@@ -135,13 +138,15 @@ class _Gate:
         return cap
 
 
-def missing(plan: FrozenPlan, rows: Rows, window: int, per_step: int, full: frozenset[Lane] = frozenset()) -> tuple[int, ...]:
+def missing(
+    plan: FrozenPlan, rows: Rows, window: int, per_step: int, full: frozenset[Lane] = frozenset(), owned: Owned | None = None
+) -> tuple[int, ...]:
     """Ordinals to create now, in the order of admission: holes that a crash left and the next of the window of ``window`` trials
     that are not terminal. What waits in a lane that takes no more neither fills the window nor gets company."""
-    owned = owned_lanes(plan)
+    lanes = owned_lanes(plan) if owned is None else owned
 
     def stuck(row: Row) -> bool:
-        return row.awaiting or (row.phase not in ACTIVE and bool(full) and not full.isdisjoint(lanes_of(row, owned)))
+        return row.awaiting or (row.phase not in ACTIVE and bool(full) and not full.isdisjoint(lanes_of(row, lanes)))
 
     open_now = sum(not stuck(row) for row in rows.open.values())
     wanted = min(per_step, window - open_now)
@@ -149,7 +154,7 @@ def missing(plan: FrozenPlan, rows: Rows, window: int, per_step: int, full: froz
     for ordinal in order_of(plan).ordinals if wanted > 0 else ():
         if len(found) >= wanted:
             break
-        if ordinal not in rows and (not full or full.isdisjoint(_lanes_of_cell(plan, ordinal, owned))):
+        if ordinal not in rows and (not full or full.isdisjoint(_lanes_of_cell(plan, ordinal, lanes))):
             found.append(ordinal)
     return tuple(found)
 

@@ -16,7 +16,7 @@ from realcli_operator.reconcile.confirming import confirmation, is_dearer
 from realcli_operator.reconcile.measured import due, measured
 from realcli_operator.reconcile.names import plan_job
 from realcli_operator.reconcile.plans import Note
-from realcli_operator.reconcile.recent import HELD_BACK, parsed
+from realcli_operator.reconcile.recent import HELD_BACK, owned_lanes, parsed
 from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.spending import spending, usd_text
 from realcli_operator.reconcile.sweepstatus import of_cluster
@@ -30,13 +30,14 @@ class Admitting(SweepStep):
         """Who may start, and why not more."""
         spec = self.facts.spec
         ends = rows.newest_ends(self.policy.recent_ends)
-        breaker = breaker_of(plan, rows.open.values(), ends, self.now, self.policy, +rows.sealed)
+        owned = owned_lanes(plan, spec.models)
+        breaker = breaker_of(plan, rows.open.values(), ends, self.now, self.policy, +rows.sealed, owned)
         throttled = throttled_caps(plan, rows, throttle_ends(rows, spec, self.policy), spec, self.policy)
         self.spent = self._spending(rows)
         held = self.suspended or self.cancelled or self.spent or self.unconfirmed
         holders = frozenset(row.trial for row in self.status.controls if row.end is None)
         caps = {**asked_caps(plan, spec), **throttled}
-        bounds = Bounds(spec.parallelism, caps, breaker, held=held, holders=holders, withdrawn=self.withdrawn)
+        bounds = Bounds(spec.parallelism, caps, breaker, held=held, holders=holders, withdrawn=self.withdrawn, owned=owned)
         admission = admit(plan, rows, self.facts.granted, bounds, self.now, self.policy)
         self.draft.grants, self.draft.broken, self.draft.avoid = admission.grants, admission.broken, breaker.nodes
         self.draft.delays += [admission.next_due, breaker.again]

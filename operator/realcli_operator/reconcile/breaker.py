@@ -1,8 +1,8 @@
 """The circuit breaker: a lane whose recent ends share one infrastructure reason admits but a probe every few minutes. Pure.
 
 Derived from the trials' statuses at every step. An end counts for the lane that it speaks of: that a configuration is broken is
-seen on several tasks, that a task is broken on several configurations; what an open configuration or endpoint explains is not
-held against a task or node.
+seen on several tasks, that a task is broken on several configurations, that a key is bad on several models; what an open
+configuration, endpoint or key explains is not held against a task or node.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from realcli.api.outcomes import Phase
+from realcli.api.outcomes import BY_REASON, Cause, Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.recent import End, Lane, Row, Scope, lanes_of, owned_lanes, parsed
+from realcli_operator.reconcile.recent import End, Lane, Owned, Row, Scope, lanes_of, owned_lanes, parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,11 @@ def breaker_of(
     now: datetime,
     policy: Policy,
     proven: Iterable[str] = (),
+    owned: Owned | None = None,
 ) -> Breaker:
     """The breaker over all lanes; ``ends`` newest first. ``rows`` may leave out those that are terminal, if ``proven`` names the
-    configurations that have sealed one."""
-    return _Lanes(plan, rows, ends, now, policy, proven).breaker()
+    configurations that have sealed one. ``owned``: the lanes, where the plan alone does not say whose key is whose."""
+    return _Lanes(plan, rows, ends, now, policy, proven, owned).breaker()
 
 
 class _Lanes:
@@ -81,11 +82,12 @@ class _Lanes:
         now: datetime,
         policy: Policy,
         proven: Iterable[str],
+        owned: Owned | None,
     ) -> None:
         self.now = now
         self.policy = policy
-        self.owned = owned_lanes(plan)
-        self.configurations_of = Counter(endpoint for _, _, endpoint in self.owned.values())
+        self.owned = owned_lanes(plan) if owned is None else owned
+        self.configurations_of = Counter(endpoint for _, _, endpoint, _ in self.owned.values())
         self.tasks = min(2, len(plan.tasks))
         self.configurations = min(2, len(plan.configurations))
         self.ends = ends[: policy.recent_ends]
@@ -103,7 +105,7 @@ class _Lanes:
 
     def breaker(self) -> Breaker:
         found: dict[Lane, Open] = {}
-        self._judge((Scope.CONFIGURATION, Scope.ENDPOINT), found)
+        self._judge((Scope.CONFIGURATION, Scope.ENDPOINT, Scope.KEY), found)
         self._judge((Scope.TASK, Scope.NODE), found)
         self._prove()
         return Breaker(found, frozenset(self.proven), min(self.times, default=None))
@@ -164,11 +166,16 @@ class _Lanes:
         """Whether the ends speak of this lane and not of one that crosses it."""
         tasks = len({end.row.task for end in ends})
         configurations = len({end.row.configuration for end in ends})
+        provider = all(BY_REASON[end.reason].cause is Cause.PROVIDER for end in ends)  # a node's trouble is no endpoint's
         match lane.scope:
             case Scope.CONFIGURATION:
                 return tasks >= self.tasks
             case Scope.ENDPOINT:
-                return self.configurations_of[lane] > 1 and configurations > 1 and tasks >= self.tasks
+                return provider and self.configurations_of[lane] > 1 and configurations > 1 and tasks >= self.tasks
+            case Scope.KEY:  # of one model its endpoint speaks; all may be of one task, as the first of a sweep are
+                return (
+                    provider and len({self.owned[name][1] for end in ends if (name := end.row.configuration) in self.owned}) > 1
+                )
             case Scope.TASK:
                 return configurations >= self.configurations
             case Scope.NODE:

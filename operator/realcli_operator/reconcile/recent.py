@@ -13,9 +13,12 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
+from realcli.api.models import Model
 from realcli.api.outcomes import BY_REASON, Effect, Phase, is_valid
 from realcli.api.plan import Plan as FrozenPlan
+from realcli.api.plan import PlanConfiguration
 from realcli_operator.kube.views import TrialView
 
 ACTIVE = frozenset({Phase.QUEUED, Phase.WORKING, Phase.VERIFYING})
@@ -37,12 +40,13 @@ class Scope(StrEnum):
     CONFIGURATION = "Configuration"
     MODEL = "Model"
     ENDPOINT = "Endpoint"
+    KEY = "Key"
     TASK = "Task"
     NODE = "Node"
 
 
 class Lane(NamedTuple):
-    """All attempts of one configuration, model, endpoint of a model, task or node."""
+    """All attempts of one configuration, model, endpoint of a model, key, task or node."""
 
     scope: Scope
     name: str
@@ -51,10 +55,11 @@ class Lane(NamedTuple):
         return f"{self.scope.lower()} {self.name}"
 
 
-Owned = Mapping[str, tuple[Lane, Lane, Lane]]
-"""Configuration → the lanes of all its trials: its own, its model's, its endpoint's."""
+Owned = Mapping[str, tuple[Lane, Lane, Lane, Lane]]
+"""Configuration → the lanes of all its trials: its own, its model's, its endpoint's, its key's."""
 NO_MODEL: Final = Lane(Scope.MODEL, "")
 NO_ENDPOINT: Final = Lane(Scope.ENDPOINT, "")
+NO_KEY: Final = Lane(Scope.KEY, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +206,13 @@ def lanes_of(row: Row, owned: Owned) -> tuple[Lane, ...]:
 
 def admission_lanes(row: Row, owned: Owned) -> tuple[Lane, Lane]:
     """The lanes whose concurrency is limited."""
-    configuration, model, _ = _of_configuration(row, owned)
+    configuration, model, *_ = _of_configuration(row, owned)
     return configuration, model
 
 
-def _of_configuration(row: Row, owned: Owned) -> tuple[Lane, Lane, Lane]:
+def _of_configuration(row: Row, owned: Owned) -> tuple[Lane, Lane, Lane, Lane]:
     configuration = row.configuration
-    return owned.get(configuration) or (_lane(Scope.CONFIGURATION, configuration), NO_MODEL, NO_ENDPOINT)
+    return owned.get(configuration) or (_lane(Scope.CONFIGURATION, configuration), NO_MODEL, NO_ENDPOINT, NO_KEY)
 
 
 @lru_cache(maxsize=8192)
@@ -215,16 +220,28 @@ def _lane(scope: Scope, name: str) -> Lane:
     return Lane(scope, name)
 
 
-def owned_lanes(plan: FrozenPlan) -> Owned:
-    """Configuration → itself, its model, and the endpoint it asks that model at: each API of a model has an address and a key."""
+def owned_lanes(plan: FrozenPlan, models: Iterable[Model] = ()) -> Owned:
+    """Configuration → itself, its model, the endpoint it asks that model at (each API of a model has an address and a key), and
+    that key, which several ``models`` may have between them."""
+    known = {model.name: model for model in models}
     return {
         one.name: (
             _lane(Scope.CONFIGURATION, one.name),
             _lane(Scope.MODEL, one.model),
             _lane(Scope.ENDPOINT, f"{one.model}/{one.api}"),
+            _lane(Scope.KEY, _key(known.get(one.model), one)),
         )
         for one in plan.configurations
     }
+
+
+def _key(model: Model | None, one: PlanConfiguration) -> str:
+    """The key by its Secret, and the host that it is for; where the sweep names none, nobody else has it."""
+    endpoint = None if model is None else model.endpoints.of(one.api)
+    if endpoint is None:
+        return f"{one.model}/{one.api}"
+    reference = endpoint.api_key.secret_ref
+    return f"{reference.name}/{reference.key} at {urlsplit(endpoint.url).netloc}"
 
 
 def ends_of(rows: Iterable[Row]) -> list[End]:

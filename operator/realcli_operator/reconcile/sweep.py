@@ -20,7 +20,7 @@ from realcli_operator.reconcile.judging import Judging
 from realcli_operator.reconcile.planning import Planning
 from realcli_operator.reconcile.plans import Note, SweepPlan
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.recent import ACTIVE, Lane, Scope
+from realcli_operator.reconcile.recent import ACTIVE, Lane, Scope, owned_lanes
 from realcli_operator.reconcile.renewal import round_of
 from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.suspects import controls_of, told, withdrawn_of
@@ -84,7 +84,8 @@ class _Step(Planning, Admitting, Judging):
         elif not (self.suspended or self.spent or self.unconfirmed or plan.judged_only):
             window = self.policy.look_ahead * self.facts.spec.parallelism
             gone = {Lane(Scope.TASK, task) for task in self.withdrawn}
-            self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full | gone)
+            owned = owned_lanes(plan, self.facts.spec.models)
+            self.draft.create_trials = missing(plan, rows, window, self.policy.creates_per_step, admission.full | gone, owned)
             if self.draft.create_trials:
                 self.draft.delays.append(0.0)
         judged, kept = self._judging(plan, rows), self._kept(plan, rows)

@@ -107,7 +107,8 @@ class TestOrderAndLimits:
     def test_a_model_has_at_most_what_was_asked_for(self, two: World) -> None:
         admission = two.admit(caps={lane(Scope.MODEL, "x"): 2}, parallelism=8)
         assert two.configurations(admission.new) == {"one.x": 2, "two.y": 5}, "and the other not known to work: five"
-        assert {lane(Scope.MODEL, "x"), lane(Scope.CONFIGURATION, "two.y"), lane(Scope.ENDPOINT, "y/anthropic")} == admission.full
+        full = [(Scope.MODEL, "x"), (Scope.CONFIGURATION, "two.y"), (Scope.ENDPOINT, "y/anthropic"), (Scope.KEY, "y/anthropic")]
+        assert {lane(*name) for name in full} == admission.full
 
     def test_who_runs_counts(self, two: World) -> None:
         first = two.ordinals("one.x")[0]
@@ -324,6 +325,13 @@ class TestBreaker:
             fail(world, configuration, "ProviderUnavailable", 2)
         assert list(world.breaker().open) == [lane(Scope.ENDPOINT, "x/anthropic")]
         assert world.configurations(world.admit().new) == {"new.x": 4, "two.y": 4}
+
+    def test_a_node_is_no_endpoint_s_fault(self, a: Any) -> None:
+        world = World(a, a.wide("one.x", "two.x", tasks=4, repeats=3, modes=("EXEC",)))
+        world.waits(*range(world.plan.size))
+        for ordinal in (0, 7, 14):
+            world.failed(ordinal, "NodePressure", ago=100, node="n7")
+        assert list(world.breaker().open) == [lane(Scope.NODE, "n7")]
 
     def test_a_node_is_named_and_nothing_else_stops(self, two: World) -> None:
         for ordinal in (0, 7, 14):

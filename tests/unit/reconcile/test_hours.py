@@ -47,6 +47,16 @@ def _with_spec(spec: dict[str, Any], raw: dict[str, Any]) -> None:
     raw["spec"].update(spec)
 
 
+def models(a: Any, plan: Plan, secret: Callable[[str], str]) -> list[dict[str, Any]]:
+    """The plan's models, each with the key of its Secret."""
+    found = []
+    for name in sorted({configuration.model for configuration in plan.configurations}):
+        model = a.spec().models[0].dump() | {"name": name}
+        model["endpoints"]["anthropic"]["apiKey"]["secretRef"]["name"] = secret(name)
+        found.append(model)
+    return found
+
+
 @dataclass
 class Hours:
     """A planned sweep. Work ends as `ends` says, verify pods pass after half a minute, judge Jobs never run."""
@@ -64,10 +74,9 @@ class Hours:
         self.cluster = FakeCluster(clock=self.clock)
         self.api = FakeKubeApi(self.cluster)
         agents = sorted({configuration.agent for configuration in self.plan.configurations})
-        models = sorted({configuration.model for configuration in self.plan.configurations})
         given = {
             "agents": [{"name": name, "program": "claude-code"} for name in agents],
-            "models": [self.a.spec().models[0].dump() | {"name": name} for name in models],
+            "models": models(self.a, self.plan, lambda name: name),
         }
         body = self.a.spec(**(given | self.spec)).dump()
         raw = self.cluster.create(Kind.SWEEP, {"metadata": {"namespace": "one", "name": "first"}, "spec": body})
@@ -217,13 +226,47 @@ async def test_one_bad_key_of_three_configurations_costs_as_few(a: Any) -> None:
     plan = a.wide("p.x", "q.x", "r.x", "other.x", tasks=8, repeats=2, modes=("EXEC",))
     others = [c.model_copy(update={"api": "responses"}) if c.name == "other.x" else c for c in plan.configurations]
     model = a.spec().models[0].dump() | {"name": "x"}
-    model["endpoints"] |= {"responses": model["endpoints"]["anthropic"]}
+    other = {"secretRef": {"name": "another", "key": "api-key"}}
+    model["endpoints"] |= {"responses": model["endpoints"]["anthropic"] | {"apiKey": other}}
     hours = Hours(a, plan.model_copy(update={"configurations": others}), ends, {"parallelism": 60, "models": [model]})
     await hours.run(15 * 60)
     assert sum(len(began) for name, began in hours.began.items() if name != "other.x") <= 10
     assert len(hours.began["other.x"]) == 16, "all of them"
     degraded = next(c for c in hours.status["conditions"] if c["type"] == "Degraded")
     assert "endpoint x/anthropic: " in degraded["message"]
+
+
+async def test_one_bad_key_of_eleven_models_costs_as_few_and_the_rest_goes_on(a: Any) -> None:
+    """A gateway's key, say: each model would find out for itself."""
+
+    def ends(configuration: str, pod: Any) -> tuple[float, str]:
+        if configuration != "good.other":
+            return 20, a.work_invalid("ProviderUnavailable", "401 invalid x-api-key")
+        return 3600, a.work_sealed()
+
+    bad = [f"{agent}.m{model}" for agent in ("p", "q", "r") for model in range(11)]
+    plan = a.wide(*bad, "good.other", tasks=8, repeats=2, modes=("EXEC",))
+    hours = Hours(
+        a, plan, ends, {"parallelism": 200, "models": models(a, plan, lambda name: "own" if name == "other" else "shared")}
+    )
+    await hours.run(15 * 60)
+    assert sum(len(began) for name, began in hours.began.items() if name != "good.other") <= 10
+    assert len(hours.began["good.other"]) == 16, "all of them"
+    degraded = next(c for c in hours.status["conditions"] if c["type"] == "Degraded")
+    assert "key shared/api-key at api.anthropic.com: " in degraded["message"]
+
+
+async def test_one_bad_model_of_a_key_leaves_the_others_alone(a: Any) -> None:
+    def ends(configuration: str, pod: Any) -> tuple[float, str]:
+        if configuration.endswith(".away"):
+            return 20, a.work_invalid("ProviderUnavailable", "503 no such deployment")
+        return 3600, a.work_sealed()
+
+    plan = a.wide("p.away", "q.away", "p.here", "q.here", tasks=8, repeats=2, modes=("EXEC",))
+    hours = Hours(a, plan, ends, {"parallelism": 60, "models": models(a, plan, lambda name: "shared")})
+    await hours.run(20 * 60)
+    assert [len(hours.began[name]) for name in ("p.here", "q.here")] == [16, 16]
+    assert sum(len(hours.began[name]) for name in ("p.away", "q.away")) <= 14
 
 
 async def test_throttling_halves_what_runs_of_that_model(a: Any) -> None:
