@@ -21,6 +21,8 @@ VOLATILE = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|sha2
 DROPPED = ("resourceVersion", "managedFields", "creationTimestamp", "generation", "uid", "selfLink", "podHoursExpected")
 """What no two runs have in common; the hours are those that pods took."""
 WORK = re.compile(r"(?P<trial>.+-\d{5})-a(?P<attempt>\d+)")
+JOB_POD = re.compile(r"-[a-z0-9]{5}$")
+"""What a Job adds to its name for that of a pod."""
 UNHEARD = frozenset({"Cancelled", "ConfigurationError"})
 """Ends of a trial that may never have had a pod."""
 UNEXPLAINED = "UnexplainedEnd"
@@ -52,7 +54,7 @@ async def end_state(admin: Any, namespace: str) -> dict[str, Any]:
             del condition["lastProbeTime"], condition["lastTransitionTime"]
     there = {item["metadata"]["uid"] for items in (found["trials"], jobs) for item in items}
     kept = [pod for pod in found["pods"] if owners(pod) & there]  # of a Job that was replaced the garbage collector takes them
-    found["pods"] = sorted(re.sub(r"-[a-z0-9]{5}$", "", pod["metadata"]["name"]) for pod in kept)
+    found["pods"] = sorted(JOB_POD.sub("", pod["metadata"]["name"]) for pod in kept)
     found["plans"] = [plan["metadata"]["name"] for plan in found["plans"]]
     return {kind: _normalised(items, namespace) for kind, items in found.items()}
 
@@ -232,8 +234,11 @@ def _twice(seen: Seen) -> list[str]:
         (end.owner, end.attempt, end.message.result.value) for end in seen.ended if end.message and end.message.result in DONE
     )
     wrong = [f"{owner} (attempt {attempt}) was {result} {n} times" for (owner, attempt, result), n in done.items() if n > 1]
-    failed = Counter(end.owner for end in seen.ended if end.message is None or end.message.result not in DONE)
+    ran = Counter(JOB_POD.sub("", name) for name, _ in seen.ran)
+    succeeded = Counter(end.owner for end in seen.ended if end.message and end.message.result in DONE)
     for name, n in seen.jobs.items():
-        if n > 1 + failed[name]:
-            wrong.append(f"Job {name} was created {n} times, and {failed[name]} of its pods had failed")
+        if n > 1 + ran[name] - succeeded[name]:
+            wrong.append(
+                f"Job {name} was created {n} times, and {ran[name] - succeeded[name]} of its pods had failed or vanished"
+            )
     return wrong

@@ -47,16 +47,16 @@ def right() -> Seen:
     }
     verdict = {"result": Result.VERDICT, "reason": "Completed", "reward": "1"}
     ends = [
-        ended("plan", "own-plan", "own-plan-x", result=Result.PLANNED),
+        ended("plan", "own-plan", "own-plan-xxxxx", result=Result.PLANNED),
         ended("work", "own-00000", "own-00000-a1", result=Result.WORK_SEALED, reason="Completed", seal=seal(0)),
         ended("verify", "own-00000", "own-00000-a1-v1", **verdict),
         ended("work", "own-00001", "own-00001-a1", result=Result.WORK_INVALID, reason="ProviderUnavailable"),
         ended("work", "own-00001", "own-00001-a2", "2", result=Result.WORK_SEALED, reason="Completed", seal=seal(1)),
         ended("verify", "own-00001", "own-00001-a2-v1", "2", result=Result.NO_VERDICT, reason="StorageUnavailable"),
         ended("verify", "own-00001", "own-00001-a2-v2", "2", **verdict),
-        ended("judge", "own-j0000", "own-j0000-x", result=Result.REFUSED, reason="ProviderUnavailable"),
-        ended("judge", "own-j0000", "own-j0000-y", result=Result.JUDGED, seal=seal(7)),
-        ended("report", "own-report", "own-report-x", result=Result.REPORTED, seal=REPORT),
+        ended("judge", "own-j0000", "own-j0000-xxxxx", result=Result.REFUSED, reason="ProviderUnavailable"),
+        ended("judge", "own-j0000", "own-j0000-yyyyy", result=Result.JUDGED, seal=seal(7)),
+        ended("report", "own-report", "own-report-xxxxx", result=Result.REPORTED, seal=REPORT),
     ]
     named = [end.pod for end in ends if end.role in ("work", "verify")]
     return Seen(
@@ -131,7 +131,7 @@ def trial_lost(seen: Seen) -> None:
 
 INVALID = {"phase": "Invalid", "reward": None, "sealDigest": None, "workSealDigest": None}
 AGAIN = ended("verify", "own-00000", "own-00000-a1-v2", result=Result.VERDICT, reason="Completed", reward="1")
-JUDGED = ended("judge", "own-j0000", "own-j0000-z", result=Result.JUDGED, seal=seal(7))
+JUDGED = ended("judge", "own-j0000", "own-j0000-zzzzz", result=Result.JUDGED, seal=seal(7))
 BREAKS: dict[str, tuple[Callable[[Seen], Any], str]] = {
     "pod made twice": (lambda seen: seen.pods.update(["own-00000-a1"]), "pod own-00000-a1 was created 2 times"),
     "trial made twice": (lambda seen: seen.trials.update(["own-00000"]), "trial own-00000 was created 2 times"),
@@ -175,7 +175,10 @@ BREAKS: dict[str, tuple[Callable[[Seen], Any], str]] = {
     ),
     "verified twice": (more(AGAIN), "own-00000 (attempt 1) was Verdict 2 times"),
     "judged twice": (more(JUDGED), "own-j0000 (attempt 1) was Judged 2 times"),
-    "Job without need": (lambda seen: seen.jobs.update(["own-j0000"]), "Job own-j0000 was created 3 times, and 1 of its pods"),
+    "Job without need": (
+        lambda seen: seen.jobs.update(["own-j0000"]),
+        "Job own-j0000 was created 3 times, and 1 of its pods had",
+    ),
     "pod left": (labelled, "pod own-00000-a1 is left"),
     "finalizer": (finalized, "trials own-00000 has the finalizer realcli.dev/x"),
     "gap": (unexplained, "an end without an explanation: no rule explains it"),
