@@ -195,7 +195,7 @@ def runner_dies(pod: Pod) -> None:
 def both(pod: Pod) -> None:
     """The runtime ends the containers one after the other, the session last."""
     runner_dies(pod)
-    pod.until(lambda: pod.container.process is None or pod.container.process.poll() is not None)
+    pod.until(lambda: pod.container.process is None or pod.container.process.poll() is not None, seconds=300)
     pod.session.send_signal(signal.SIGTERM)
 
 
@@ -221,7 +221,7 @@ def test_what_a_node_that_goes_down_leaves_of_the_tests_is_no_result(
         assert said(sweep.work(ordinal)).result is Result.WORK_SEALED
     for number in (1, 2):
         with sweep.pod(ordinal, role, "--attempt", "1", f"--{role}", str(number)) as pod:
-            pod.until(pod.chroot.path("/tmp/testing").exists)
+            pod.until(pod.chroot.path("/tmp/testing").exists, seconds=300)
             if number == 1:
                 happens(pod)
                 message = said(pod.ended())
