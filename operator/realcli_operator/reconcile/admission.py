@@ -12,7 +12,7 @@ from realcli.api.plan import Plan as FrozenPlan
 from realcli_operator.reconcile.breaker import Breaker
 from realcli_operator.reconcile.order import order_of
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.recent import ACTIVE, Lane, Owned, Row, Scope, lanes_of, owned_lanes, parsed
+from realcli_operator.reconcile.recent import ACTIVE, Lane, Owned, Row, Scope, lanes_of, left_until, owned_lanes
 from realcli_operator.reconcile.rows import Rows
 
 _ASKED: Final = frozenset({Scope.ENDPOINT, Scope.KEY})
@@ -81,7 +81,7 @@ class _Gate:
                 if not row.awaiting or row.name in bounds.holders:
                     self._enter(row)
             elif not row.view.deleting and row.task not in bounds.withdrawn:
-                left = (parsed(row.retry_after) - now).total_seconds() if row.retry_after else 0.0
+                left = left_until(row.retry_after, now, policy.max_backoff)
                 if left > 0:
                     due.append(left)
                 else:

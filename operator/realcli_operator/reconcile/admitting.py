@@ -16,7 +16,7 @@ from realcli_operator.reconcile.confirming import confirmation, is_dearer
 from realcli_operator.reconcile.measured import due, measured
 from realcli_operator.reconcile.names import plan_job
 from realcli_operator.reconcile.plans import Note
-from realcli_operator.reconcile.recent import HELD_BACK, owned_lanes, parsed
+from realcli_operator.reconcile.recent import HELD_BACK, left_until, owned_lanes
 from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.spending import spending, usd_text
 from realcli_operator.reconcile.sweepstatus import of_cluster
@@ -73,7 +73,7 @@ class Admitting(SweepStep):
     def _mismatched(self, rows: Rows, admission: Admission) -> Iterator[str]:
         """Waiting trials whose status says something else than what keeps them."""
         for row in rows.open.values():
-            if row.phase is not Phase.PENDING or (row.retry_after and parsed(row.retry_after) > self.now):
+            if row.phase is not Phase.PENDING or left_until(row.retry_after, self.now, self.policy.max_backoff) > 0:
                 continue
             shown = row.reason if row.reason in HELD_BACK else None
             held = "Suspended" if self.suspended else "BreakerOpen" if row.name in admission.broken else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Final
+from typing import Any, Final
+
+from pydantic import ValidationError
 
 from realcli.api.outcomes import BY_REASON, Phase, is_valid
 from realcli.api.termination import Result, Termination, parse_termination
@@ -126,7 +128,8 @@ def _is_reward(text: str | None) -> bool:
 
 
 def carried(status: TrialStatus, message: Termination) -> TrialStatus:
-    """Counts of a termination message; what it does not say stays."""
+    """Counts of a termination message; what it does not say stays. What a status cannot hold (a limit of a hundred letters) is
+    unknown: the API server would refuse all of the status with it, and the trial would never end."""
     update = {
         "turns": message.turns,
         "tokens": message.tokens,
@@ -136,7 +139,15 @@ def carried(status: TrialStatus, message: Termination) -> TrialStatus:
         "limit": message.limit,
         "node": message.node,
     }
-    return status.model_copy(update={key: value for key, value in update.items() if value is not None})
+    return status.model_copy(update={key: value for key, value in update.items() if value is not None and _fits(key, value)})
+
+
+def _fits(field: str, value: Any) -> bool:
+    try:
+        TrialStatus.model_validate({field: value})
+    except ValidationError:
+        return False
+    return True
 
 
 def share(text: str | None) -> str | None:

@@ -289,8 +289,17 @@ def _number(value: Any) -> int:
 
 
 def time_of(value: Any) -> str | None:
-    """The value if it is a time of ours."""
-    return value if isinstance(value, str) and len(value) == len("2026-12-01T12:00:00Z") and value.endswith("Z") else None
+    """The value if it is a time of ours. The API server also takes the year 0, which is none that can be counted with."""
+    if not isinstance(value, str) or len(value) != len("2026-12-01T12:00:00Z") or not value.endswith("Z"):
+        return None
+    return None if value.startswith("0000") else value
+
+
+def left_until(time: str | None, now: datetime, most: float) -> float:
+    """Seconds until ``time``, at most 0 when it is due. One that is more than ``most`` away (and the second by which times are
+    rounded up) was written by a clock that has been set back since: it is due."""
+    left = (parsed(time) - now).total_seconds() if time is not None else 0.0
+    return left if left <= most + 1.0 else 0.0
 
 
 def parsed(time: str) -> datetime:

@@ -14,6 +14,7 @@ from realcli_operator.reconcile.names import PodNumbers, pod_numbers
 from realcli_operator.reconcile.outcome import ended_well
 from realcli_operator.reconcile.plans import Removal, TrialPlan
 from realcli_operator.reconcile.policy import Policy
+from realcli_operator.reconcile.recent import left_until, time_of
 
 
 class Step:
@@ -68,7 +69,7 @@ class Step:
         return status if status != self.facts.status else None
 
     def _until(self, time: str | None) -> float:
-        return (datetime.fromisoformat(time) - self.now).total_seconds() if time else 0.0
+        return left_until(time_of(time), self.now, self.policy.max_backoff)
 
     def _at(self, wait: float) -> str:
         # Rounded up: whole seconds are what the API keeps.

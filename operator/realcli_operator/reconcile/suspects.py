@@ -57,7 +57,8 @@ def controls_of(plan: FrozenPlan, rows: Rows, known: Iterable[ControlRow], sweep
 
 def withdrawn_of(plan: FrozenPlan, rows: Rows, controls: Sequence[ControlRow], known: Iterable[Withdrawn]) -> list[Withdrawn]:
     """Tasks withdrawn, for good: their control failed, and trials of two configurations met it (two trials, if there is one)."""
-    found = {one.task: one for one in known}
+    tasks = {task.name for task in plan.tasks}
+    found = {one.task: one for one in known if one.task in tasks}  # by hand a status may name any
     needed = min(2, len(plan.configurations))
     for task, met in _met(rows, controls).items():
         configurations = sorted({row.configuration for row in met})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from realcli.api.outcomes import Phase
-from realcli.api.sweepstatus import ControlEnd, ControlRow, Withdrawn
+from realcli.api.sweepstatus import ControlEnd, ControlRow, Withdrawn, Withdrawn
 from realcli.api.trial import Awaiting
 from realcli_operator.reconcile.admission import Bounds, admit, missing
 from realcli_operator.reconcile.breaker import Breaker
@@ -79,6 +79,12 @@ def test_a_control_whose_trial_does_not_wait_any_more_is_given_away(a: Any, wide
     (row,) = controls(wide, Rows([waits(a, zero[0], wide)]))
     assert [r.trial for r in controls(wide, Rows([waits(a, zero[1], wide)]), [row])] == [f"first-{zero[1]:05d}"]
     assert controls(wide, Rows(), [row]) == []
+
+
+def test_a_task_that_is_not_of_the_plan_is_not_withdrawn(a: Any) -> None:
+    """Somebody's hand wrote it into the status: one withdrawn task of one would have ended the sweep while its trials ran."""
+    forged = Withdrawn(task="no-such", reason="VerifierFault", configurations=[])
+    assert withdrawn_of(a.plan(), Rows(), [], [forged]) == []
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,16 @@ class TestStart:
         status = a.status(Phase.PENDING, attempt=1, invalid_attempts=1, retry_after="2026-12-01T12:00:30Z")
         assert decide(a, a.facts(status)) == TrialPlan(requeue_after=30.0)
 
+    @pytest.mark.parametrize("time", ["0000-01-01T00:00:00Z", "2026-12-01T13:00:00Z", "2999-01-01T00:00:00Z"])
+    def test_a_back_off_that_no_clock_of_ours_asks_for_is_over(self, a: Any, time: str) -> None:
+        """The operator's clock was an hour ahead when it wrote it, or somebody's hand did: for a trial, and for the sweep."""
+        waiting = a.status(Phase.PENDING, attempt=1, invalid_attempts=1, retry_after=time)
+        plan = decide(a, a.facts(waiting))
+        assert plan.create == PodIntent(2)
+        rows = rows_of([a.trial(waiting)])
+        admission = admit(a.plan(), rows, frozenset(), Bounds(1), a.now, Policy())
+        assert (admission.new, admission.next_due) == (("first-00000",), None)
+
     def test_a_new_attempt_waits_until_the_old_pod_is_gone(self, a: Any) -> None:
         status = a.status(Phase.PENDING, attempt=1, invalid_attempts=1)
         running = decide(a, a.facts(status, a.pod()))
@@ -91,6 +101,19 @@ class TestWorkEnds:
         plan = decide(a, a.facts(a.status(), a.ended(said=a.work_sealed(throttled=said))))
         assert plan.status is not None
         assert plan.status.throttled == kept
+
+    @pytest.mark.parametrize(
+        "said",
+        [{"turns": -1}, {"cost_usd": "0." + "1" * 40}, {"working_seconds": "1" * 33}, {"limit": "x" * 65}, {"node": "n" * 254}],
+    )
+    def test_what_a_status_cannot_hold_is_unknown_and_keeps_the_trial_from_nothing(self, a: Any, said: dict[str, Any]) -> None:
+        given = {"reason": "Completed", "seal": a.seal, "tokens": {"input": 5}} | said
+        plan = decide(a, a.facts(a.status(), a.ended(said=a.message("Work", Result.WORK_SEALED, **given))))
+        assert plan.status is not None
+        assert TrialStatus.model_validate(plan.status.dump()) == plan.status, "what the API server is given it takes"
+        assert (plan.status.phase, plan.status.tokens.input) == (Phase.VERIFYING, 5)
+        (field, value) = next(iter(said.items()))
+        assert getattr(plan.status, field) != value
 
     def test_an_agent_killed_for_memory_is_named_so(self, a: Any) -> None:
         killed = a.ended(said=a.work_sealed("RunnerLost"), agent={"reason": "OOMKilled", "exit_code": 137})
