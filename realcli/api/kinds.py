@@ -67,6 +67,11 @@ NAME_RULES: Final = (
     ),
 )
 
+ITSELF_RULE: Final = Rule(
+    "!has(self.spec.from) || !has(self.spec.from.sweep) || self.spec.from.sweep != self.metadata.name",
+    "from.sweep is this sweep itself, which would wait for its own end: name the one whose runs are judged again",
+)
+
 LIMIT_RULE: Final = Rule(
     "duration(self) >= duration('1s') && duration(self) <= duration('720h')",
     "a limit has to be from 1s to 720h: a shorter one ends every trial, a longer one fits no pod",
@@ -111,7 +116,7 @@ MODEL_RULES: Final = {
 FROM_RULES: Final = (
     Rule(
         "has(self.from) == has(oldSelf.from) && (!has(self.from) || self.from == oldSelf.from)",
-        IMMUTABLE,
+        f"from: {IMMUTABLE}",
     ),
     Rule(
         "has(self.from) || (self.agents.size() > 0 && self.models.size() > 0)",
@@ -144,7 +149,7 @@ SWEEP: Final = Definition(
     spec=SweepSpec,
     status=SweepStatus,
     rules={
-        "": NAME_RULES,
+        "": (*NAME_RULES, ITSELF_RULE),
         "spec": (
             *FROM_RULES,
             *(

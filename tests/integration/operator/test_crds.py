@@ -87,7 +87,7 @@ def again(
     """A sweep of another's runs: it names neither benchmark nor agents nor models."""
 
     def change(sweep: dict[str, Any]) -> None:
-        given = {"sweep": "first"} if source is None else source
+        given = {"sweep": "earlier"} if source is None else source
         sweep["spec"] = {"from": {**given, "phases": list(phases)}, "storage": sweep["spec"]["storage"], **spec}
 
     return change
@@ -111,6 +111,10 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "again from nowhere": (again({}), "give either sweep or uri"),
     "again from two places": (again({"sweep": "first", "uri": "s3://evals/x"}), "give either sweep or uri"),
     "again with a digest of nothing": (again({"sweep": "first", "lockDigest": DIGEST}), "lockDigest goes with uri"),
+    "again from itself": (
+        lambda s: (again()(s), s["spec"]["from"].update(sweep=s["metadata"]["name"])),
+        "from.sweep is this sweep itself",
+    ),
     "again without the judge": (again(phases=["Verify"]), "what is verified again is judged again"),
     "again the work": (again(phases=["Work", "Judge"]), "Unsupported value"),
     "confirmed by a word": (lambda s: s["spec"].update(confirm="yes"), "spec.confirm"),
