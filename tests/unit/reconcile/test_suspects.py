@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from realcli.api.outcomes import Phase
-from realcli.api.sweepstatus import ControlEnd, ControlRow, Withdrawn, Withdrawn
+from realcli.api.sweepstatus import ControlEnd, ControlRow, Withdrawn
 from realcli.api.trial import Awaiting
 from realcli_operator.reconcile.admission import Bounds, admit, missing
 from realcli_operator.reconcile.breaker import Breaker
