@@ -12,7 +12,7 @@ import json
 import math
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -51,7 +51,7 @@ class _Made:
 
     def __init__(self) -> None:
         self.times: dict[str, list[float]] = defaultdict(list)
-        self._unanswered: set[str] = set()
+        self._unanswered: dict[str, float] = {}
 
     def take(self, request: Request) -> None:
         """A request to create one."""
@@ -60,7 +60,14 @@ class _Made:
         if outcome is _Outcome.MADE or found:
             self.times[name].append(request.time)
         elif outcome is _Outcome.UNKNOWN:
-            self._unanswered.add(name)
+            self._unanswered[name] = request.time
+
+    def settle(self, there: Collection[str]) -> None:
+        """What was made and nobody was told of, seen by what it left (``there``): who asked was killed, and his successor
+        found it in a list."""
+        for name, time in self._unanswered.items():
+            if name not in self.times and name in there:
+                self.times[name].append(time)
 
     def twice(self, what: str) -> list[str]:
         """Findings."""
@@ -114,6 +121,7 @@ class _Audit:
         for line in traces.journal:
             self._ended[line["pod"]].append(line)
         self._read_log(traces.log)
+        self._pods.settle(self._ended)
         self._of_pods()
         for trial in traces.trials:
             self._of_trial(trial)

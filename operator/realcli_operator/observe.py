@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -69,6 +70,12 @@ class Memory:
     """Whether the plan's ConfigMap was looked for."""
     woken: bool = False
     """Whether the trials were looked at once with the plan at hand."""
+    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the plan is read."""
+
+    def looked_up(self, sweep: SweepView) -> bool:
+        """Whether there is nothing to read: the plan is known, or it is known that there is none yet."""
+        return self.plan is not None or (self.looked and "planDigest" not in sweep.status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +223,12 @@ class Observer:
     async def plan(self, sweep: SweepView) -> FrozenPlan | None:
         """The frozen plan: remembered, or from its ConfigMap (looked for once, or whenever the status says there is one)."""
         memory = self.memory(sweep.uid)
-        if memory.plan is not None or (memory.looked and "planDigest" not in sweep.status):
+        if memory.looked_up(sweep):
             return memory.plan
+        async with memory.looking:  # after a start all workers want it at once
+            return memory.plan if memory.looked_up(sweep) else await self._read_plan(sweep, memory)
+
+    async def _read_plan(self, sweep: SweepView, memory: Memory) -> FrozenPlan | None:
         try:
             found = await self.api.get_config_map(sweep.namespace, plan_job(sweep.name))
         except NotFound:

@@ -364,6 +364,13 @@ def test_what_the_server_did_without_an_answer_was_done_once(run: Run) -> None:
     assert run.found().findings == []
 
 
+def test_a_pod_that_the_next_operator_found_in_a_list_was_created(run: Run) -> None:
+    _unanswered(run, "create")
+    assert run.found().findings == []
+    run.journal = [line for line in run.journal if line["pod"] != "bench-00000-a1"]
+    assert "trial bench-00000 is sealed without a pod bench-00000-a1" in run.found().findings
+
+
 def test_a_second_pod_after_no_answer_is_found(run: Run) -> None:
     _unanswered(run, "create", 201, 409, 201)
     assert run.found().findings == ["pod bench-00000-a1 was created 2 times"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from realcli.api.outcomes import Phase
 from realcli_operator.kube.clock import SystemClock
+from realcli_operator.kube.errors import NotFound
 from realcli_operator.kube.fake import FakeCluster
 from realcli_operator.kube.fake_api import FakeKubeApi
 from realcli_operator.kube.names import trial_key
@@ -52,3 +54,35 @@ async def test_a_sweep_that_was_made_again_under_its_name_leaves_no_memory_of_th
     observer.store.put(second)  # the event of the deletion and that of the new one are one step
     observer.memory(second.uid)
     assert set(observer.memories) == {second.uid}
+
+
+class SlowApi(FakeKubeApi):
+    """Answers about the plan when it may."""
+
+    def __init__(self, error: type[Exception]) -> None:
+        super().__init__(FakeCluster())
+        self.asked = 0
+        self.may = asyncio.Event()
+        self.error = error
+
+    async def get_config_map(self, namespace: str, name: str) -> Any:
+        self.asked += 1
+        await self.may.wait()
+        raise self.error(f"configmap {namespace}/{name}")
+
+
+@pytest.mark.parametrize(("error", "times"), [(NotFound, 1), (TimeoutError, 8)])
+async def test_all_who_want_the_plan_after_a_start_wait_for_one_answer(
+    a: Any, observer: Observer, error: type[Exception], times: int
+) -> None:
+    """That there is none is an answer; a failure is none, and the next one asks."""
+    api = SlowApi(error)
+    slow = Observer(api, observer.store, Settings(images=a.platform().images), SystemClock(), Policy())
+    sweep = a.replace(a.sweep(), status={})
+    asking = [asyncio.create_task(slow.plan(sweep)) for _ in range(8)]
+    await asyncio.sleep(0)
+    assert api.asked == 1
+    api.may.set()
+    answers = await asyncio.gather(*asking, return_exceptions=True)
+    assert api.asked == times
+    assert all(answer is None for answer in answers) is (error is NotFound)
