@@ -25,6 +25,8 @@ V = TypeVar("V", bound=ObjectView)
 TERMINATING: Final = "because it is being terminated"
 NOT_PERMITTED: Final = " cannot create resource "
 """In the words of the authorizer; admission and quota say other things."""
+QUOTA_IS_FULL: Final = "exceeded quota: "
+"""In the words of the quota's admission; of a pod that names no request it says "failed quota"."""
 _FOUND_BY: Final = (LABEL_MANAGED_BY, LABEL_SWEEP)
 """Without these labels a Job is not watched, or not known as its sweep's: it would be made, and waited for, for ever. A Trial's
 spec names its sweep, and a pod that is expected is read by its name."""
@@ -33,12 +35,12 @@ spec names its sweep, and a pod that is expected is read by its name."""
 class Refused(Exception):
     """The API server will not have the object, or one of that name is somebody else's; the message is for a person.
 
-    ``ours``: the operator itself lacks the permission; no fault of the object, which may wait for it.
+    ``passes``: it is no fault of the object, which waits: the operator itself lacks the permission, or a quota is full for now.
     """
 
-    def __init__(self, message: str, *, ours: bool = False) -> None:
+    def __init__(self, message: str, *, passes: bool = False) -> None:
         super().__init__(message)
-        self.ours = ours
+        self.passes = passes
 
 
 class StillDeleting(TransientError):
@@ -175,8 +177,8 @@ async def _ensure(
     except (Forbidden, Invalid) as error:
         if TERMINATING in error.message:
             raise StillDeleting(error.message, status=error.status, reason=error.reason) from error
-        ours = error.status == 401 or NOT_PERMITTED in error.message
-        raise Refused(f"the API server refuses {where}: {error.message}", ours=ours) from error
+        passes = error.status == 401 or NOT_PERMITTED in error.message or QUOTA_IS_FULL in error.message
+        raise Refused(f"the API server refuses {where}: {error.message}", passes=passes) from error
     wanted = metadata["ownerReferences"][0]
     if found.owner_uid != wanted["uid"]:
         if found.deleting:

@@ -42,6 +42,9 @@ class Admitting(SweepStep):
         self.draft.grants, self.draft.broken, self.draft.avoid = admission.grants, admission.broken, breaker.nodes
         self.draft.delays += [admission.next_due, breaker.again]
         self._degraded(breaker)
+        granted = sorted(row.ordinal for row in rows.open.values() if row.name in admission.grants and row.refused)
+        if granted:
+            self.blocked = ("ConfigurationError", f"{rows[granted[0]].refused}; it is tried again every minute")
         resolved = Resolved(parallelism=spec.parallelism, concurrency=shown(throttled), **of_cluster(plan))
         self.status = self.status.model_copy(update={"resolved": resolved})
         return admission

@@ -147,6 +147,14 @@ class Row:
         return next((c for c in conditions if c.get("type") == "Running"), {})
 
     @property
+    def refused(self) -> str | None:
+        """Why the API server does not take its pod for now, as `outcome.refused` has noted it; None: nothing is noted."""
+        running = self.running
+        told = running.get("message")
+        noted = running.get("reason") == "ConfigurationError" and told and self.view.status.get("message") == told
+        return str(told) if noted and self.phase is Phase.PENDING and self.retry_after is None else None
+
+    @property
     def begun(self) -> str | None:
         """When the attempt of its status began, as far as it is known."""
         started = time_of(self.view.status.get("startedAt"))

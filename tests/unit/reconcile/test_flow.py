@@ -20,7 +20,7 @@ from realcli_operator.handlers import SweepReconciler, TrialReconciler
 from realcli_operator.kube.errors import Forbidden, Invalid, ServerError, Stale
 from realcli_operator.kube.fake import FakeCluster
 from realcli_operator.kube.fake_api import FakeKubeApi
-from realcli_operator.kube.names import LABEL_MANAGED_BY, LABEL_ROLE, LABEL_SWEEP, Kind
+from realcli_operator.kube.names import LABEL_MANAGED_BY, LABEL_ROLE, LABEL_SWEEP, Kind, trial_key
 from realcli_operator.kube.queue import Backoff
 from realcli_operator.kube.route import Hint, route
 from realcli_operator.kube.store import Store
@@ -169,14 +169,40 @@ async def test_a_refused_work_pod_is_a_configuration_error(a: Any) -> None:
 
         def admit(kind: str, manifest: Any) -> None:
             if kind == Kind.POD and manifest["metadata"]["name"].endswith("00000-a1"):
-                raise Forbidden('pods "x" is forbidden: exceeded quota', status=403, reason="Forbidden")
+                raise Forbidden('pods "x" is forbidden: violates PodSecurity', status=403, reason="Forbidden")
 
         machine.cluster.admit = admit
         await machine.until(lambda: machine.status.get("state") == "Incomplete", "incomplete")
     first = machine.trials()[0]
     assert (first["phase"], first["reason"]) == ("Invalid", "ConfigurationError")
-    assert "exceeded quota" in first["message"]
+    assert "violates PodSecurity" in first["message"]
     assert "reward" not in first
+
+
+async def test_a_quota_that_is_full_for_now_costs_no_trial(a: Any) -> None:
+    """A sweep that may have more pods than its namespace lost a trial with each that did not fit."""
+    full = 'pods "x" is forbidden: exceeded quota: pods, requested: pods=1, used: pods=3, limited: pods=3'
+    async with running(a) as machine:
+
+        def admit(kind: str, manifest: Any) -> None:
+            if kind == Kind.POD and manifest["metadata"]["name"].endswith("00000-a1"):
+                raise Forbidden(full, status=403, reason="Forbidden")
+
+        machine.cluster.admit = admit
+
+        def ready() -> Any:
+            return next((c for c in machine.status.get("conditions", ()) if c["type"] == "Ready"), {})
+
+        await machine.until(lambda: full in ready().get("message", ""), "the sweep says so")
+        assert (ready()["status"], ready()["reason"]) == ("False", "ConfigurationError")
+        await machine.until(lambda: sum(t.get("phase") == "Sealed" for t in machine.trials()) == 3, "the others go on")
+        first = machine.trials()[0]
+        assert (first["phase"], "exceeded quota" in first["message"]) == ("Pending", True)
+        machine.cluster.admit = None
+        machine.layer.queue.add(trial_key("one", "first-00000"))
+        await machine.until(lambda: machine.status.get("state") == "Complete", "complete")
+        assert ready()["status"] == "True"
+    assert {t["attempt"] for t in machine.trials()} == {1}
 
 
 async def test_a_refused_verify_pod_keeps_the_work_and_says_so(a: Any) -> None:
