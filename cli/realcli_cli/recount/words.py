@@ -13,15 +13,14 @@ from typing import Any
 from realcli.api.outcomes import OUTCOMES, Effect
 from realcli.benchmark.catalogue import load_catalogue
 from realcli.judging.family import related
-from realcli.known.gate import KNOWN_SET, OTHER_SET
 from realcli.scoring.analyses.table import Table
 from realcli.scoring.paper import references
 from realcli_cli.recount.evidence import Counted, Evidence
+from realcli_cli.recount.flags import flags_of, gate_said, opened
 from realcli_cli.recount.held import at
 
 Json = Any
 TRIGGER_SPREAD = 0.1
-NEVER_CALIBRATED = "This judge was not run over the known-answer set."
 
 
 def words(found: Evidence, summary: Json, gate: Json, tables: Iterable[Table]) -> list[str]:
@@ -42,7 +41,7 @@ def words(found: Evidence, summary: Json, gate: Json, tables: Iterable[Table]) -
             odd = [one for one in entries if one not in listed] or more or ["their order"]
             counts = f"the report lists {len(listed)} and the evidence gives {len(entries)}"
             wrong.append(f"{pointer}: {counts}; what differs: {_short(odd)}")
-    return [*wrong, *_rows(summary), *_flags(found, summary, gate), *_reading(found, summary)]
+    return [*wrong, *_rows(summary), *flags_of(found, summary, gate, _kin(found, _model(found))), *_reading(found, summary)]
 
 
 def _short(value: object) -> str:
@@ -111,28 +110,19 @@ def _trials(found: Evidence) -> Iterator[tuple[str, Any]]:
 
 def _judge(found: Evidence, gate: Json) -> Iterator[tuple[str, Any]]:
     judge = found.lock["spec"]["judge"]
-    model = judge.get("model", {}).get("model")
     for group in found.groups:
         if "identity" in group:
             yield "/judge/identity", group["identity"]
-    passed, asked = _opened(gate), judge.get("calibration") == "Required"
+    passed, asked = opened(gate), judge.get("calibration") == "Required"
     yield "/judge/calibration", "calibrated" if passed else "uncalibrated" if asked else "not asked for"
-    yield "/judge/gate", _gate_said(gate)
-    yield "/judge/sameFamily", _kin(found, model)
+    yield "/judge/gate", gate_said(gate)
+    yield "/judge/sameFamily", _kin(found, _model(found))
     yield "/judge/cost/exhausted", any(cost.get("exhausted", False) for cost in found.costs)
 
 
-def _opened(gate: Json) -> bool:
-    """A gate that was passed, over the known-answer set of this version."""
-    return bool(gate and gate.get("passed") and gate["known"] == KNOWN_SET)
-
-
-def _gate_said(gate: Json) -> str:
-    if not gate:
-        return NEVER_CALIBRATED
-    if gate["known"] == KNOWN_SET:
-        return str(gate["told"])
-    return f"{OTHER_SET} ({gate['known']}, this version has {KNOWN_SET}): remove it, and calibrate again."
+def _model(found: Evidence) -> str | None:
+    found_model: str | None = found.lock["spec"]["judge"].get("model", {}).get("model")
+    return found_model
 
 
 def _kin(found: Evidence, model: str | None) -> list[str]:
@@ -256,48 +246,6 @@ def _rows(summary: Json) -> Iterator[str]:
 
 def _text(number: Json) -> str | None:
     return None if number is None else str(number["text"])
-
-
-def _flags(found: Evidence, summary: Json, gate: Json) -> Iterator[str]:
-    """Every warning the evidence asks for, with its counts, and no other."""
-    trials, total = found.trials, len(found.trials)
-    invalid, missing = sum(t.judged and not t.valid for t in trials), sum(t.missing for t in trials)
-    groups = len(found.lock["tasks"]) * len(found.lock["configurations"])
-    left_out = len({(t.configuration, t.task) for t in trials if t.withdrawn})
-    collab = "COLLAB" in found.lock["modes"]
-    judge = found.lock["spec"]["judge"]
-    model, passed = judge.get("model", {}).get("model"), _opened(gate)
-    damaged = sum(t.damaged for t in trials)
-    flagged = sum(bool(t.audit and "outcomeFlag" in t.audit) for t in trials if t.valid)
-    partial = any(c["sPartial"] for c in summary["configurations"])
-    development = any(c["headline"] == "S_rate" for c in summary["configurations"])
-    suspect = any(t.faulty for t in trials)
-    withdrawn = sum(t.withdrawn for t in trials)
-    uncalibrated = model is None or (not passed and judge.get("calibration") == "Required")
-    expected: list[tuple[str, bool, list[int]]] = [
-        ("evidence", damaged > 0, [damaged]),
-        ("withdrawn", withdrawn > 0, [withdrawn, total]),
-        ("incomplete", missing > 0, [groups - len(found.groups) - left_out, groups, missing, total]),
-        ("invalid", invalid > 0, [invalid, total]),
-        ("suspect", suspect, []),
-        ("egress-unenforced", True, []),
-        ("partial", collab and partial, []),
-        ("development", collab and development, []),
-        ("simulator", collab and flagged > 0, [flagged]),
-        ("uncalibrated", collab and uncalibrated, []),
-        ("same-family", collab and bool(_kin(found, model)), []),
-        ("judge-budget", collab and any(cost.get("exhausted", False) for cost in found.costs), []),
-    ]
-    codes = [code for code, holds, _ in expected if holds]
-    said = [flag.get("code") for flag in summary["flags"]]
-    if said != codes:
-        yield f"/flags: the report warns of {', '.join(map(str, said)) or 'nothing'}; the evidence asks for {', '.join(codes)}"
-    counts = {code: numbers for code, _, numbers in expected}
-    for number, flag in enumerate(summary["flags"]):
-        wanted = counts.get(flag["code"], [])
-        told = [int(digits) for digits in re.findall(r"(?<![\w.-])\d+(?![\w.-])", flag["text"])[: len(wanted)]]
-        if told != wanted:
-            yield f"/flags/{number}/text: it says {told}, the evidence gives {wanted}"
 
 
 def _reading(found: Evidence, summary: Json) -> Iterator[str]:

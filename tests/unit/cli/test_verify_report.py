@@ -312,7 +312,7 @@ WORDS: list[tuple[Callable[[Any], None], str]] = [
     (_set("taskList", 1, "suspectTrials", to=[]), "/taskList/1/suspectTrials: the report says [], the evidence gives [21]"),
     (_drop("flags", 0), "/flags: the report warns of suspect,"),
     (_set("flags", to=[]), "/flags: the report warns of nothing; the evidence asks for invalid, suspect,"),
-    (_set("flags", 0, "text", to="0 of 24 trials ended."), "/flags/0/text: it says [0, 24], the evidence"),
+    (_set("flags", 0, "text", to="1 of 24 trials ended well."), "/flags/0/text: it says '1 of 24 trials ended well.', the"),
     (_set("reading", "rq1", to="2 configurations solve 1.000."), "its numbers are 2, 1.000, the report's own 2, 0.667, 0.833"),
     (_set("reading", "rq2", to="Nothing changes."), "/reading/rq2: its numbers are none, the report's own 2, 11, 2, 2"),
     (_set("judge", "calibration", to="calibrated"), "/judge/calibration: the report says calibrated"),
