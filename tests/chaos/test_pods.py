@@ -59,12 +59,11 @@ async def test_pod_deleted(place: Callable[[str], Any], phase: str, how: str, te
     held = Held(phase)
     async with here.living(policy=Policy(job_start_grace=5.0)):
         await here.apply("cut", held, retry={"infrastructure": 2, "backoff": "100ms"})
-        await wait_for(lambda: held.names, f"a pod runs in phase {phase}")
-        victims = sorted(held.names)
+        victims = await running(here, held)
         body = {"gracePeriodSeconds": 0} if how == "forced" else {}
         for name in victims:
             await here.admin.send("DELETE", f"{here.core}/pods/{name}", body)
-        held.open = True
+        await replaced(here, held, victims)
         await here.until_over("cut")
     attempts(await here.statuses(), phase, len(victims), invalid=1)
     assert await here.findings() == []
@@ -83,17 +82,29 @@ async def second_node(kubelet: Any, admin: Any) -> Any:
     await admin.send("DELETE", f"/api/v1/nodes/{name}")
 
 
-async def on_one_node(here: Any, held: Held) -> tuple[str, list[str]]:
-    """A node on which pods of the role run, and their names."""
-    many = 5 if held.role in ("work", "verify") else 1
+async def running(here: Any, held: Held, many: int = 1) -> list[str]:
+    """Names of pods of the role that run."""
 
     def names() -> list[str]:
         return sorted(name for name in held.names if here.ran(name))
 
-    await wait_for(lambda: len(names()) >= many, f"pods run in phase {held.role}")
+    await wait_for(lambda: len(names()) >= many, f"{many} pods run in phase {held.role}")
+    return names()
+
+
+async def on_one_node(here: Any, held: Held) -> tuple[str, list[str]]:
+    """A node on which pods of the role run, and their names."""
+    names = await running(here, held, 5 if held.role in ("work", "verify") else 1)
     pods = await here.pods()
-    node = pods[names()[-1]]["spec"]["nodeName"]
-    return node, [name for name in names() if pods[name]["spec"]["nodeName"] == node]
+    node = pods[names[-1]]["spec"]["nodeName"]
+    return node, [name for name in names if pods[name]["spec"]["nodeName"] == node]
+
+
+async def replaced(here: Any, held: Held, victims: list[str]) -> None:
+    """Let the role end once another pod runs in the place of each victim: none of these ends by itself."""
+    before = len([name for name in held.names if here.ran(name)])
+    await running(here, held, before + len(victims))
+    held.open = True
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -109,7 +120,7 @@ async def test_node_drained(place: Callable[[str], Any], phase: str, tell: Any) 
             meta = {"metadata": {"name": name, "namespace": here.namespace}}
             eviction = {"apiVersion": "policy/v1", "kind": "Eviction", **meta}
             await here.admin.send("POST", f"{here.core}/pods/{name}/eviction", eviction)
-        held.open = True
+        await replaced(here, held, victims)
         await here.until_over("drain")
     attempts(await here.statuses(), phase, len(victims), invalid=0)
     assert await here.findings() == []
@@ -132,7 +143,7 @@ async def test_node_lost(place: Callable[[str], Any], phase: str, kubelet: Any, 
             await here.admin.merge(f"{here.core}/pods/{name}/status", {"status": {"conditions": conditions}})
             # that it waits for the pod's own grace period as well is not what is tried here
             await here.admin.send("DELETE", f"{here.core}/pods/{name}", {"gracePeriodSeconds": 1})
-        held.open = True
+        await replaced(here, held, victims)
         await here.until_over("lost")
     statuses = await here.statuses()
     attempts(statuses, phase, len(victims), invalid=1)

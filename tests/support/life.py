@@ -148,11 +148,13 @@ async def living(
 
 @dataclass
 class Lives:
-    """Lives one after the other, each ended by ``fatal`` of the number of writes of its own and of all before it."""
+    """Lives one after the other, each ended by ``fatal`` of the number of writes of its own and of all before it, or after a
+    write that has ``at`` in its path."""
 
     plane: ControlPlane
     namespace: str
     fatal: Callable[[int, int], bool]
+    at: str = ""
     positions: list[str] = field(default_factory=list)
     """The writes after which one died."""
     writes: list[str] = field(default_factory=list)
@@ -168,7 +170,7 @@ class Lives:
                 nonlocal own
                 own += 1
                 self.writes.append(what)
-                return self.fatal(own, before + own)
+                return self.fatal(own, before + own) or (bool(self.at) and self.at in what)
 
             async with living(self.plane, self.namespace, fatal=fatal, **options) as life:
                 ended = asyncio.create_task(life.transport.died.wait())
