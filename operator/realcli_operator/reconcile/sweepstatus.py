@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
-from typing import Literal, TypedDict
+from typing import Final, Literal, TypedDict
 
 from realcli.api.base import seconds
 from realcli.api.outcomes import BY_REASON, Effect
@@ -15,6 +16,8 @@ from realcli_operator.reconcile.conditions import find, is_true, with_condition,
 from realcli_operator.reconcile.facts import SweepFacts
 from realcli_operator.reconcile.plans import Note, SweepPlan
 
+_WORD: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1000}[A-Za-z0-9_])?")
+"""What the reason of a condition may be."""
 State = Literal["Planning", "Running", "Suspended", "Degraded", "Complete", "Incomplete", "Failed"]
 
 
@@ -85,9 +88,10 @@ def only_counts(new: SweepStatus, old: SweepStatus) -> bool:
 
 
 def said(message: Termination) -> tuple[str, str]:
-    """Reason and text of a refusal."""
+    """Reason and text of a refusal. A reason that no condition can have stands in the text alone."""
     reason = message.reason or "Refused"
-    return reason, message.message or reason
+    text = message.message or reason
+    return (reason, text) if _WORD.fullmatch(reason) else ("Refused", f"{reason}: {text}")
 
 
 def passes(reason: str) -> bool:

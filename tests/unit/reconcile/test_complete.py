@@ -77,3 +77,11 @@ def test_a_report_whose_scores_fit_no_message_is_over_too(a: Any) -> None:
         a.sweep_facts(plan=a.plan(), spec=spec, trials=trials, jobs=jobs, status=status), a.now + timedelta(seconds=2)
     )
     assert later.delete_sweep
+
+
+def test_a_refusal_in_words_that_no_condition_can_have_is_told_all_the_same(a: Any) -> None:
+    refusal = a.message("Plan", Result.REFUSED, reason="two words", message="what it said")
+    failed = JobFacts(a.job(failed=True), (a.job_pod("plan", refusal, phase="Failed"),))
+    status = decide_sweep(a.sweep_facts(jobs={"first-plan": failed}), a.now).status
+    planned = find(status.conditions, "Planned")
+    assert (planned.reason, planned.message) == ("Refused", "two words: what it said")
