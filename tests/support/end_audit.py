@@ -203,7 +203,9 @@ def _of_trial(name: str, status: Any, seen: Seen) -> list[str]:
         wrong.append(f"{name} ended with attempt {attempt}, and attempts {lost} had been sealed")
     if not attempt and reason not in UNHEARD:
         wrong.append(f"{name} ended {reason} without an attempt")
-    silent = [k for k in range(1, attempt + 1) if not seen.pods[f"{name}-a{k}"]]
+    # one whose creation was cut off (504 in the audit log) may be there all the same, and has run then
+    there = {*seen.pods, *(pod for pod, _ in seen.ran)}
+    silent = [k for k in range(1, attempt + 1) if f"{name}-a{k}" not in there]
     if silent and reason not in UNHEARD:
         wrong.append(f"{name} ended with attempt {attempt}, and attempts {silent} never had a pod")
     again = status.get("lastInvalidReason")

@@ -159,7 +159,10 @@ BREAKS: dict[str, tuple[Callable[[Seen], Any], str]] = {
     ),
     "sealed attempt given up": (lambda seen: seen.bucket.update({("own-00001", "1"): seal(3)}), "attempts ['1'] had been sealed"),
     "no attempt": (status(0, attempt=0), "own-00000 ended Completed without an attempt"),
-    "attempt without a pod": (lambda seen: seen.pods.pop("own-00001-a1"), "attempts [1] never had a pod"),
+    "attempt without a pod": (
+        lambda seen: (seen.pods.pop("own-00001-a1"), seen.ran.remove(("own-00001-a1", "uid-own-00001-a1"))),
+        "attempts [1] never had a pod",
+    ),
     "pod without an attempt": (
         lambda seen: seen.pods.update(["own-00000-a2"]),
         "work pod own-00000-a2 was created, and no status",
@@ -195,6 +198,12 @@ def test_each_wrong_is_found(name: str) -> None:
     seen = right()
     change(seen)
     assert [wrong for wrong in judged(seen) if expected in wrong], judged(seen)
+
+
+def test_a_creation_that_was_cut_off_is_one_where_the_pod_ran() -> None:
+    seen = right()
+    del seen.pods["own-00001-a1"]
+    assert judged(seen) == []
 
 
 def test_what_a_fault_cut_may_be_done_again() -> None:
