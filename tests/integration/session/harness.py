@@ -26,6 +26,7 @@ from realcli_cli.local.pods import Ended
 from realcli_cli.local.runner import DEFAULT_PATH
 from realcli_cli.local.sweep import LocalSweep, Model
 from realcli_cli.local.sweep import plan_sweep as plan_local
+from tests.support.control_plane import PATIENCE
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 KEY = "sk-real-key-0123456789abcdef"
@@ -44,7 +45,7 @@ class Pod(pods.Pod):
 
     def ended(self, seconds: float | None = 180, look: Any = None) -> Ended:
         """Wait for the session, and for the runner to follow it."""
-        return super().ended(seconds, look)
+        return super().ended(seconds and seconds * PATIENCE, look)
 
 
 @contextlib.contextmanager

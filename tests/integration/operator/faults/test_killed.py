@@ -56,10 +56,10 @@ async def test_after_every_write(place: Callable[[str], Any], admin: Any) -> Non
         "whole": never,
         "always": lambda own, total: own == 1,
         "stride": lambda own, total: total % STRIDE == 0,
-        "events": never,
+        "told": never,
     }
     places = {name: await place(name) for name in plans}
-    lives = {name: Lives(here.plane, name, plans[name], "/events/" if name == "events" else "") for name, here in places.items()}
+    lives = {name: Lives(here.plane, name, plans[name], "/events/" if name == "told" else "") for name, here in places.items()}
 
     async def run(name: str) -> None:
         here = places[name]
