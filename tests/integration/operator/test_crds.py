@@ -242,7 +242,7 @@ async def test_the_spec_is_immutable_but_for_some_fields(admin: Any) -> None:
 async def test_a_sweep_of_another_s_runs_fits_on_five_lines(admin: Any) -> None:
     made = await admin.send("POST", SWEEPS + DRY, smallest(again(phases=["Verify", "Judge"])))
     assert (made["spec"]["agents"], made["spec"]["models"]) == ([], [])
-    assert made["spec"]["from"] == {"sweep": "first", "phases": ["Verify", "Judge"]}
+    assert made["spec"]["from"] == {"sweep": "earlier", "phases": ["Verify", "Judge"]}
     await admin.send("POST", SWEEPS + DRY, smallest(again({"uri": "s3://evals/sweeps/one/first-1", "lockDigest": DIGEST})))
 
 
