@@ -43,7 +43,14 @@ def visible(text: str) -> Markup:
 
 def plain(text: str) -> str:
     """The text for an attribute, which is escaped as ever: hidden characters by their code point."""
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(_code(char) if is_hidden else char for char, is_hidden in marked(text))
+
+
+def honest(value: object) -> object:
+    """`plain` for every value a template prints that is no markup yet: a name nobody thought of hides nothing either."""
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def shorten(text: str, limit: int) -> tuple[str, int]:

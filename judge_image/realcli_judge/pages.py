@@ -24,7 +24,7 @@ from realcli_judge.charts import charts
 from realcli_judge.collect import Collected, InstanceSeen
 from realcli_judge.details import Detail
 from realcli_judge.figures import Number
-from realcli_judge.hostile import plain, visible
+from realcli_judge.hostile import honest, plain, visible
 from realcli_judge.joined import observation
 from realcli_judge.panels import DIMENSIONS
 from realcli_judge.reading import FLAG_TITLES, leading
@@ -84,10 +84,12 @@ def pointer(name: str) -> str:
 
 @cache
 def environment() -> Environment:
-    """Templates with escaping on and undefined names refused. One for all: compiling takes longer than drawing."""
+    """Templates with escaping on, hidden characters shown and undefined names refused. One for all: compiling takes longer than
+    drawing."""
     found = Environment(
-        loader=PackageLoader("realcli_judge"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        loader=PackageLoader("realcli_judge"), autoescape=True, undefined=StrictUndefined, finalize=honest, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
     found.filters |= {
         "visible": visible, "plain": plain, "duration": duration, "signed": Number.signed, "grouped": grouped, "pointer": pointer,
     }  # fmt: skip
