@@ -22,6 +22,8 @@ from realcli.scoring.runs import Run
 
 POWER = 0.8
 """The smallest detectable drop is one that is found with this probability."""
+_NO_SCATTER = 1e-12
+"""Draws whose standard deviation is below it are the same but for the last digits of floats."""
 COLLABORATION = frozenset(("dS", "dS_rate", "dJ", "dJ_rate"))
 """What rests on the judge and on the tree of scenarios."""
 
@@ -63,12 +65,13 @@ class Change:
         return float(np.mean(gate.event(known)))
 
     def smallest_drop(self, bound: float = 0.0, level: float = LEVEL) -> float | None:
-        """The least true drop that `P(d < bound) > level` would have found with probability 0.8; None where there are no draws.
+        """The least true drop that `P(d < bound) > level` would have found with probability 0.8; None where there are no draws,
+        or all are the same (one task, or no task that differs): then nothing shows how far tasks scatter.
 
         |bound| + (z_level + z_0.8) x the standard deviation of the draws: normal approximation.
         """
         known = self.drawn[~np.isnan(self.drawn)]
-        if self.difference is None or not known.size or not 0 < level < 1:
+        if self.difference is None or not known.size or not 0 < level < 1 or float(known.std()) < _NO_SCATTER:
             return None
         normal = NormalDist()
         return max(0.0, -bound) + (normal.inv_cdf(level) + normal.inv_cdf(POWER)) * float(known.std())

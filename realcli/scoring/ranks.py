@@ -13,9 +13,11 @@ from realcli.scoring.intervals import DIGITS, interval
 
 
 def rank_stability(drawn: Mapping[str, Draws], measure: str) -> Table:
-    """Per configuration: P(rank 1) (shared evenly between ties), its mean rank and a 95 % interval of the rank.
+    """Per configuration: P(rank 1) = draws in which it is first / draws (shared evenly between ties), its mean rank and a 95 %
+    interval of the rank.
 
-    Rank 1 is the greatest. Draws in which any configuration has no score are left out; `draws` says how many remain.
+    Rank 1 is the greatest. Draws in which any configuration has no score are left out; `draws` says how many remain
+    (measuring.md 4.4, 10).
     """
     names, ranks = _ranks(drawn, measure)
     rows = []
@@ -31,7 +33,10 @@ def rank_stability(drawn: Mapping[str, Draws], measure: str) -> Table:
 
 
 def pairwise(drawn: Mapping[str, Draws], measure: str) -> Table:
-    """P(a > b) for every ordered pair, a tie counting half; over draws in which both have a score."""
+    """P(a > b) = (draws with a > b + ties / 2) / draws in which both have a score, for every ordered pair.
+
+    measuring.md 4.4, 10.
+    """
     rows = []
     for a, left in drawn.items():
         for b, right in drawn.items():
@@ -44,7 +49,10 @@ def pairwise(drawn: Mapping[str, Draws], measure: str) -> Table:
 
 
 def relation_interval(drawn: Mapping[str, Draws], left: str = "R_collab", right: str = "S_rate") -> Table:
-    """Spearman's rho of two measures over configurations, with its 95 % interval over the draws (RQ1)."""
+    """The 95 % interval, over the draws, of rho = Pearson's correlation of the ranks of two measures over configurations.
+
+    RQ1; measuring.md 4.3 (R and S: Spearman with bootstrap interval), 4.4, 2.
+    """
     names, a = _ranks(drawn, left, right)
     _, b = _ranks(drawn, right, left)
     if not a.size or len(names) < LEAST:

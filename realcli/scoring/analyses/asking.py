@@ -14,7 +14,7 @@ from realcli.scoring.runs import Run
 
 
 def questions_asked(by_configuration: Mapping[str, list[Run]]) -> Table:
-    """Mean number of hand-overs that ask, over valid COLLAB runs where it is known, beside the paired dR.
+    """questions = hand-overs that ask / valid COLLAB runs where their number is known, beside the paired dR.
 
     A row per configuration (task `all`) and per task of it (measuring.md 4.3: those who gain are those who ask).
     """
@@ -29,9 +29,11 @@ def questions_asked(by_configuration: Mapping[str, list[Run]]) -> Table:
 
 
 def questions_against_gain(by_configuration: Mapping[str, list[Run]]) -> Table:
-    """Spearman's rank correlation of questions asked and dR: over configurations, and over the tasks of each.
+    """rho = Pearson's correlation of the ranks of (mean questions per COLLAB run, paired dR): over configurations, and over the
+    tasks of each, of those where both are known.
 
-    None below three points, or without spread.
+    None below three points, or without spread (RealCLI 5.8; measuring.md 4.3: questions asked against dR, per configuration and
+    per task).
     """
     rows = questions_asked(by_configuration).dicts()
     found = [("configurations", [row for row in rows if row["task"] == "all"])]
@@ -75,7 +77,11 @@ def outcome_and_collaboration(by_configuration: Mapping[str, list[Run]]) -> Tabl
 
 
 def rank_relation(scores: Mapping[str, ConfigurationScores]) -> Table:
-    """Spearman of R_collab with S and with S_rate over configurations (RQ1). Its interval: `ranks.relation_interval`."""
+    """rho = Pearson's correlation of the ranks of (R_collab, S), and of (R_collab, S_rate), over configurations.
+
+    Of those where both are known; None below three, or without spread. Its interval: `ranks.relation_interval` (RQ1;
+    measuring.md 4.3, R and S).
+    """
     rows = []
     for name in ("S", "S_rate"):
         points = [(one.r_collab, one.s if name == "S" else one.s_rate) for one in scores.values()]

@@ -15,10 +15,11 @@ CHECKS: tuple[SimName, ...] = get_args(SimName)
 
 
 def audit_table(audits: Mapping[str, Sequence[AuditRecord]], by_configuration: Mapping[str, list[Run]]) -> Table:
-    """Per configuration: n audited, of each of the seven checks the share of 1 among 1 and 0, dR, and per audited run the
-    questions that matched no slice and the answers no script held.
+    """Per configuration: n audited, of each of the seven checks the share of 1 = ones / (ones + zeros), dR, and per audited run
+    the questions that matched no slice and the answers no script held.
 
-    n/a and unscored verdicts are in no share (paper, Table 8: 94.9 to 98.0 % script fidelity, 98.0 % without harmful deviation).
+    n/a and unscored verdicts are in no share (measuring.md 3.1, 4.3; paper, Table 8: 94.9 to 98.0 % script fidelity, 98.0 %
+    without harmful deviation).
     """
     rows = []
     for configuration, records in audits.items():
@@ -35,7 +36,10 @@ def audit_table(audits: Mapping[str, Sequence[AuditRecord]], by_configuration: M
 
 
 def contaminated_dimensions(by_configuration: Mapping[str, list[Run]], tree: Tree) -> Table:
-    """By configuration and dimension: contaminated instances / instances of valid COLLAB runs. They left S on both sides."""
+    """By configuration and dimension: contaminated instances / instances of valid COLLAB runs. They left S on both sides.
+
+    RealCLI 4.6; measuring.md 3.1, 4.3 (simulator audit: by dimension the share of contaminated instances).
+    """
     dimension_of = {q: dimension for dimension, subs in tree.items() for qs in subs.values() for q in qs}
     rows = []
     for configuration, runs in by_configuration.items():

@@ -43,7 +43,10 @@ def length_cells(by_configuration: Mapping[str, list[Run]], tasks: Mapping[str, 
 
 
 def length_by_category(by_configuration: Mapping[str, list[Run]], tasks: Mapping[str, TaskLabels]) -> Table:
-    """Over the cells of a category: least, median and greatest ratio, and how many are above 1 (paper: 110 of 110 cells)."""
+    """Over the cells of a category: least, median and greatest COLLAB / EXEC ratio, and how many cells are above 1.
+
+    Cells without a ratio are left out (measuring.md 4.3; paper: 110 of 110 cells).
+    """
     cells = length_cells(by_configuration, tasks).dicts()
     rows = []
     for category in [*sorted({str(cell["category"]) for cell in cells}), "all"]:
@@ -56,7 +59,7 @@ def length_by_category(by_configuration: Mapping[str, list[Run]], tasks: Mapping
 
 
 def effort_without_gain(by_configuration: Mapping[str, list[Run]]) -> Table:
-    """Of complete pairs with reward_E < 1 and calls_C > calls_E: share with reward_C <= reward_E.
+    """Pairs with reward_C <= reward_E / complete pairs with reward_E < 1 and calls_C > calls_E.
 
     measuring.md 4.3; paper: 59.9 %. A valid run without a reward has 0 here: it is a failure. Pairs whose calls are not known
     are counted apart.
@@ -85,7 +88,7 @@ def retry_errors(by_configuration: Mapping[str, list[Run]]) -> Table:
     """Failing retries / retries over the valid runs of both modes (`realcli.scoring.retries`; paper: 82.1 %, and 0 of 47).
 
     `low`, `high`: exact 95 % interval (Clopper-Pearson), floats: 0 of 47 still allows 7.6 %.
-    `runs`: those whose retries are known, of `of_runs`.
+    `runs`: those whose retries are known, of `of_runs` (measuring.md 4.3).
     """
     rows = []
     for configuration, runs in by_configuration.items():

@@ -50,7 +50,11 @@ def category_deltas(by_configuration: Runs, tasks: Mapping[str, TaskLabels]) -> 
 
 
 def structure_deltas(by_configuration: Runs, tasks: Mapping[str, TaskLabels]) -> Table:
-    """The same by information structure: requirements that add up, or that have to stay consistent (RealCLI 5.6, 6.1)."""
+    """dR(structure, configuration) = (f2p - p2f) / complete pairs of the tasks of an information structure: requirements that add
+    up (additive), or that have to stay consistent (consistency); `all`: of all configurations pooled.
+
+    Tasks without one are left out (RealCLI 5.6, 6.1; measuring.md 4.3).
+    """
     groups = {name: labels.information_structure for name, labels in tasks.items() if labels.information_structure is not None}
     return _deltas("structure_deltas", "information_structure", by_configuration, groups)
 
@@ -67,7 +71,7 @@ def _deltas(name: str, kind: str, by_configuration: Runs, groups: Mapping[str, s
 
 
 def framework_deltas(by_configuration: Runs, configurations: Mapping[str, ConfigurationLabels]) -> Table:
-    """Per framework the mean, least and greatest paired dR of its configurations; each configuration counts once.
+    """Per framework the mean, least and greatest of paired dR = (f2p - p2f) / pairs of its configurations; each counts once.
 
     Configurations without a framework or without a complete pair are left out (RealCLI 5.6; paper: Codex +3.4 pp on average).
     """
@@ -82,9 +86,10 @@ def framework_deltas(by_configuration: Runs, configurations: Mapping[str, Config
 
 
 def model_averages(scores: Mapping[str, ConfigurationScores], configurations: Mapping[str, ConfigurationLabels]) -> Table:
-    """Average of a model: the mean of its cells R_exec, R_collab and J over its frameworks (paper: nine cells, best 49.2 %).
+    """Average of a model = sum of its cells R_exec, R_collab and J over its frameworks / number of these cells.
 
-    None where a cell is not defined: an average of fewer cells is another number. `cells` says how many there are.
+    None where a cell is not defined: an average of fewer cells is another number. `cells` says how many there are
+    (measuring.md 4.1; paper: nine cells, best 49.2 %).
     """
     found: dict[str, list[Fraction | None]] = {}
     for name, one in scores.items():
@@ -111,7 +116,10 @@ def delta_j_table(scores: Mapping[str, ConfigurationScores]) -> Table:
 
 
 def invalid_bounds(scores: Mapping[str, ConfigurationScores]) -> Table:
-    """R of each mode with every invalid run read as a failure and as a success: means over repeats (measuring.md 4.2, 10)."""
+    """R = successes / runs of each mode with every invalid run read as a failure and as a success, mean over repeats.
+
+    measuring.md 4.2, 10.
+    """
     rows = []
     for name, one in scores.items():
         ends = one.r_exec_bounds or (None, None)

@@ -29,8 +29,11 @@ def pooled_counts(runs: Iterable[Run]) -> dict[str, Counts]:
 
 
 def profile_table(scores: Mapping[str, ConfigurationScores], tree: Tree) -> Table:
-    """Per configuration every dimension (mean over repeats where defined), S (`S_all`: a dimension is called S too), S_rate and
-    whether the tree was whole."""
+    """Per configuration every dimension = mean of its sub-dimensions, mean over repeats where defined; S (`S_all`: a dimension is
+    called S too) = mean of the dimensions, S_rate = S without a threshold, and whether the tree was partial.
+
+    RealCLI 5.4; measuring.md 4.1.
+    """
     rows = ((name, *(one.dimensions.get(dimension) for dimension in tree), one.s, one.s_rate, one.s_partial)
             for name, one in scores.items())  # fmt: skip
     return Table.of("dimension_profile", f"configuration {' '.join(tree)} S_all S_rate partial", rows)
@@ -53,7 +56,10 @@ def strict_scenarios(by_configuration: Mapping[str, list[Run]], tree: Tree) -> T
 
 
 def strict_sub_dimensions(by_configuration: Mapping[str, list[Run]], tree: Tree) -> Table:
-    """The same over the instances of a sub-dimension ("excellence rate" of the paper): sum of all y / sum of all n."""
+    """The same over the instances of a sub-dimension ("excellence rate" of the paper): sum of all y / sum of all n.
+
+    RealCLI 5.5; measuring.md 4.2, 14.
+    """
     rows = []
     for configuration, counts in _counts(by_configuration).items():
         for dimension, subs in tree.items():
@@ -66,7 +72,10 @@ def strict_sub_dimensions(by_configuration: Mapping[str, list[Run]], tree: Tree)
 
 
 def contrast_panel(by_configuration: Mapping[str, list[Run]]) -> Table:
-    """The paper's contrasts: strict pass rates of templates that ask for similar things (RealCLI 5.5; measuring.md 4.3)."""
+    """The paper's contrasts: strict pass rates = passes / n of templates that ask for similar things.
+
+    RealCLI 5.5; measuring.md 4.3.
+    """
     rows = []
     for configuration, counts in _counts(by_configuration).items():
         for contrast, scenario, paper in CONTRASTS:

@@ -40,9 +40,11 @@ class _Repeat:
 
 
 def threshold_table(by_configuration: Mapping[str, list[Run]], tree: Tree) -> Table:
-    """S(theta) for theta 0.5 to 1.0 and without a threshold (S_rate): means over repeats; exact.
+    """S(theta) = mean over repeats of S with a scenario passing where passes / n >= theta, for theta 0.5 to 1.0 in steps of 0.05,
+    and without a threshold (S_rate); exact.
 
-    `tau`: Kendall's tau-b of the ranking at theta with the ranking at 3/4, over configurations with both scores.
+    `tau`: Kendall's tau-b of the ranking at theta with the ranking at 3/4, over configurations with both scores
+    (measuring.md 4.4, 1: the paper names it as open).
     """
     repeats = _repeats(by_configuration)
     columns: dict[Fraction | None, Scores] = {
@@ -60,7 +62,7 @@ def variant_table(by_configuration: Mapping[str, list[Run]], tree: Tree, thresho
 
     S_pooled: repeats pooled before L2 (choice 6). S_checks: L1 is the share of applicable checks that pass, instances with an
     unscored check left out, and no threshold. J_of_means: R x S of the means (choice 7). J_additive: mean over repeats of
-    (R + S) / 2. S_pooled and S_checks are compared with S and S_rate, the two J with J.
+    (R + S) / 2. S_pooled and S_checks are compared with S and S_rate, the two J with J (measuring.md 4.2, 6 and 7; 4.4, 1).
     """
     repeats = _repeats(by_configuration)
     s: Scores = {name: _mean(one.s(tree, threshold) for one in own) for name, own in repeats.items()}

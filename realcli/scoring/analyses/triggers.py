@@ -19,7 +19,8 @@ def trigger_rates(by_configuration: Mapping[str, list[Run]], tree: Tree) -> Tabl
     """Triggered / scheduled per scenario and configuration, over instances of valid COLLAB runs that are not contaminated and of
     which it is known whether they happened (a session that was lost with its ledger says neither).
 
-    `flagged`: the rates of a scenario differ by more than 10 points between configurations: its passes are of other situations.
+    `flagged`: the rates of a scenario differ by more than 10 points between configurations: its passes are of other situations
+    (measuring.md 2.3; 4.2, 1).
     """
     found: dict[str, dict[str, list[int]]] = {}
     for configuration, runs in by_configuration.items():
@@ -62,7 +63,7 @@ def commonly_triggered(by_configuration: Mapping[str, list[Run]]) -> dict[str, l
 
 
 def common_scores(by_configuration: Mapping[str, list[Run]], tree: Tree, threshold: Fraction = THRESHOLD) -> Table:
-    """S and S_rate as they are, on commonly triggered instances, and with scheduled but untriggered instances as failures.
+    """S and S_rate as they are, on commonly triggered instances, and with scheduled but untriggered ones as failures (y = 0).
 
     The first can favour who triggers little; the second compares like with like; the third takes not triggering as failing, which
     it is not: a bound (measuring.md 2.3; 4.2, 1). `common`: how many instances all configurations share.

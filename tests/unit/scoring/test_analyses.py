@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import inspect
+import re
 from fractions import Fraction as F
 from typing import Any, Literal
 
@@ -10,6 +12,7 @@ import pytest
 
 from realcli.audit.model import AuditRecord, SimCheck
 from realcli.benchmark.catalogue import load_catalogue
+from realcli.scoring import ranks
 from realcli.scoring.aggregate import configuration_scores
 from realcli.scoring.analyses import asking, audits, effort, failures, pairs, profiles, sensitivity, triggers, violations
 from realcli.scoring.analyses.every import judged_tables, tables_of
@@ -424,3 +427,23 @@ def test_every_table_of_nothing_and_of_one_run() -> None:
         tables = [*tables_of(given), *judged_tables(given, {}, {}, {}, {})]
         assert len({table.name for table in tables}) == len(tables)
         assert all(table.csv() for table in tables)
+
+
+ANALYSES = [
+    function
+    for module in (asking, audits, effort, failures, pairs, profiles, sensitivity, triggers, violations, ranks)
+    for name, function in vars(module).items()
+    if inspect.isfunction(function) and not name.startswith("_") and function.__module__ == module.__name__
+    and inspect.signature(function).return_annotation == "Table"
+]  # fmt: skip
+
+
+def test_all_analyses_are_found() -> None:
+    assert len(ANALYSES) == 32
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda one: one.__name__)
+def test_an_analysis_says_its_formula_and_its_source(analysis: Any) -> None:
+    said = inspect.getdoc(analysis) or ""
+    assert re.search(r"\S (=|/) \S|P\(", said), "no formula"
+    assert re.search(r"(measuring\.md|RealCLI) \d\.\d", said), "no source"
