@@ -79,11 +79,14 @@ class _Answer(NamedTuple):
 
 
 def _ask(one: Comparison, gate: Gate) -> _Answer:
+    if len(one.tasks) == 1:
+        why = "one task is on both sides, and probabilities come from resampling tasks"
+        return _Answer(one, gate, None, f"{gate.text!r} cannot be answered: {why}")
     try:
         return _Answer(one, gate, one.changes[gate.measure].probability(gate))
     except GateError as error:
         rate = one.changes.get(f"{gate.measure}_rate")  # of S and J, which may be withheld where their rates are not
-        hint = "" if rate is None or rate.smallest_drop() is None else f"; {rate.measure} is: gate on it"
+        hint = "" if rate is None or rate.interval is None else f"; {rate.measure} is: gate on it"
         return _Answer(one, gate, None, f"{error}{hint}")
 
 
@@ -91,7 +94,10 @@ def _text(found: list[Comparison], answers: list[_Answer], notes: list[str]) -> 
     lines = [f"note: {note}" for note in notes]
     for one in found:
         title = one.a if one.a == one.b else f"{one.a} -> {one.b}"
-        lines += ["", f"{title}: {len(one.tasks)} tasks on both sides{_left_out(one)}; headline {_headline(one)}"]
+        tasks = f"{len(one.tasks)} task{'' if len(one.tasks) == 1 else 's'}"
+        lines += ["", f"{title}: {tasks} on both sides{_left_out(one)}; headline {_headline(one)}"]
+        if len(one.tasks) == 1:
+            lines.append("  one task: intervals come from resampling tasks, and say nothing here")
         if one.one_sided:
             lines.append(f"  {len(one.one_sided)} runs of these tasks are valid on one side alone: left out on both")
         lines.append(f"  {'':10}{'A':>8}{'B':>8}{'B - A':>9}   {'95 %':^18}  smallest drop found")
@@ -110,11 +116,11 @@ def _text(found: list[Comparison], answers: list[_Answer], notes: list[str]) -> 
 
 def _row(change: Change) -> str:
     name, difference, limits, drop = change.measure.removeprefix("d"), change.difference, change.interval, change.smallest_drop()
-    if difference is None or limits is None or drop is None:
+    if difference is None or limits is None:
         why = "not compared" if change.why_not else "not defined"
         return f"  {name:10}{_number(change.a):>8}{_number(change.b):>8}{why:>14}"
-    span = f"[{_signed(limits.low)}, {_signed(limits.high)}]"
-    return f"  {name:10}{_number(change.a):>8}{_number(change.b):>8}{signed(difference):>9}   {span:^18}  {drop:.3f}"
+    span, found = f"[{_signed(limits.low)}, {_signed(limits.high)}]", "-" if drop is None else f"{drop:.3f}"
+    return f"  {name:10}{_number(change.a):>8}{_number(change.b):>8}{signed(difference):>9}   {span:^18}  {found}"
 
 
 def _signed(value: float) -> str:

@@ -177,7 +177,11 @@ def _endpoints(api: str, url: str) -> dict[str, Any]:
 
 def _sweep(path: Path) -> BenchmarkSweep:
     try:
-        return BenchmarkSweep.model_validate(yaml.safe_load(path.read_bytes()))
+        found = [one for one in yaml.safe_load_all(path.read_bytes()) if one is not None]
+        sweeps = [one for one in found if isinstance(one, dict) and one.get("kind") == "BenchmarkSweep"]
+        if len(found) > 1 and len(sweeps) != 1:  # a file may hold what its sweep needs, too: a ConfigMap, say
+            raise UserError(f"{path}: {len(sweeps)} of its {len(found)} documents are a BenchmarkSweep; expected one")
+        return BenchmarkSweep.model_validate(sweeps[0] if sweeps else found[0] if found else None)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; expected a YAML file with a BenchmarkSweep") from error
     except ValidationError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from realcli.api.outcomes import OUTCOMES, Cause, Effect, Outcome
+from realcli.api.outcomes import OUTCOMES, Cause, Effect, Outcome, Phase
 from realcli.generated import generate, table_header, table_row
 from realcli_operator.reconcile.endrows import GAP, SECTIONS, Row
 from realcli_operator.reconcile.ends import UNEXPLAINED
@@ -48,6 +48,37 @@ Written by `python -m realcli_operator.outcomes_page --write` (`make generate`) 
 both with a message. What the agent can cause always counts and is never tried again: a saboteur gets no more attempts than an
 honest loser. What it cannot cause is never a reward, and never 0.
 """
+_PHASES: Final = {
+    Phase.PENDING: (
+        "waits for its turn. Reason: none, `Suspended`, `BreakerOpen`, or how its last attempt ended (the next comes at "
+        "`status.retryAfter`)",
+        "nothing, or what the reason names; `kubectl describe sweep` says what holds the sweep",
+    ),
+    Phase.QUEUED: (
+        "its pod waits for its queue (`spec.queueName`); bounded by nothing",
+        "look at the queue; with `spec.suspend` no further pods are made",
+    ),
+    Phase.WORKING: (
+        "its work pod starts or runs (`status.pod`)",
+        "watch it: `realcli ledger tail TRIAL -n NAMESPACE`. A pod that is deleted by hand costs an attempt (`PodLost`)",
+    ),
+    Phase.VERIFYING: (
+        "the work is sealed; its tests run in a pod of their own, or it waits for the control of its task (`status.awaiting`)",
+        "wait",
+    ),
+    Phase.SEALED: ("ended, valid: it counts, with the reward that is shown", "read it: `realcli ledger cat TRIAL`, the report"),
+    Phase.INVALID: (
+        "ended without a reward, and left out of the scores",
+        "mend what the reason names, then raise `spec.retryInvalid` ([which may be](sweep.md#invalid-repeats-and-broken-tasks))",
+    ),
+}
+"""What a phase is, and what a person may do."""
+_PHASES_INTRODUCTION: Final = """\
+## Phases
+
+`kubectl -n NAMESPACE get trials -l realcli.dev/sweep=NAME` shows phase and reason. Trials are the operator's: whatever a person
+may change is a field of the sweep ([which](sweep.md#what-may-be-changed-while-it-runs)).
+"""
 _RECOGNISED: Final = """\
 ## How an end is recognised
 
@@ -59,7 +90,9 @@ truth.
 
 def page() -> str:
     """The whole page."""
-    lines = [_INTRODUCTION]
+    lines = [_INTRODUCTION, _PHASES_INTRODUCTION, *table_header("phase", ["what it means", "what you may do"])]
+    lines += [table_row(f"`{phase}`", list(_PHASES[phase])) for phase in Phase]
+    lines.append("")
     for effect, (title, text) in _EFFECTS.items():
         lines += [f"## {title}", "", text, "", *table_header("reason", ["what happened", "who can cause it"])]
         lines += [_outcome(outcome) for outcome in OUTCOMES if outcome.effect is effect]

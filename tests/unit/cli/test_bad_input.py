@@ -111,7 +111,7 @@ ROWS: list[tuple[tuple[str, ...], str]] = [
     ((*EMULATED, "--temperature", "0", "--record", "new"), "--temperature, --record: an emulated judge answers by itself"),
     (("judge", "calibrate", "--sweep", "deep.yaml", "--api", "chat", "--votes", "1"), "--api, --votes: the sweep says its own"),
     (("judge", "calibrate", "--sweep", "deep.yaml"), "deep.yaml is no YAML: maximum recursion depth exceeded"),
-    (("judge", "calibrate", "--sweep", "two.yaml"), "two.yaml is no YAML: expected a single document"),
+    (("judge", "calibrate", "--sweep", "two.yaml"), "two.yaml: 0 of its 2 documents are a BenchmarkSweep; expected one"),
     (("judge", "calibrate", "--sweep", "latin"), "latin is no BenchmarkSweep: Input should be a valid dictionary"),
     (("judge", "calibrate", "--sweep", "words"), "words is no BenchmarkSweep: Input should be a valid dictionary"),
     ((*MODEL[:-2], "--store", "words"), "--store words: it is a file; expected a directory or s3://bucket/path"),

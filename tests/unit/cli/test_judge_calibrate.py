@@ -143,6 +143,10 @@ def test_the_judge_of_a_sweep_is_calibrated_and_its_kin_are_named(tmp_path: Path
     path.write_text(yaml.safe_dump(sweep))
     found = run("--sweep", path, *FEW[:2])
     assert "note: claude-sonnet-4-5 is of the judge's family (Anthropic)" in found.output
+    path.write_text(yaml.safe_dump_all([{"kind": "ConfigMap"}, sweep, None]))  # what the sweep needs lies beside it
+    assert run("--sweep", path, *FEW[:2]).output == found.output
+    path.write_text(yaml.safe_dump_all([sweep, sweep]))
+    assert "2 of its 2 documents are a BenchmarkSweep; expected one" in refused("--sweep", path)
     del sweep["spec"]["judge"]["model"]
     path.write_text(yaml.safe_dump(sweep))
     assert "judges by program alone, and there is nothing to calibrate" in refused("--sweep", path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from realcli.api.outcomes import OUTCOMES
+from realcli.api.outcomes import OUTCOMES, Phase
 from realcli_operator.outcomes_page import PAGE, main, page
 from realcli_operator.reconcile.endrows import ROWS
 
@@ -21,8 +21,10 @@ def test_the_page_in_the_repository_is_up_to_date(tmp_path: Path, capsys: pytest
     assert (tmp_path / PAGE).read_text() == (ROOT / PAGE).read_text()
 
 
-def test_every_reason_and_every_row_is_on_it_once() -> None:
+def test_every_phase_reason_and_row_is_on_it_once() -> None:
     lines = page().splitlines()
+    for phase in Phase:
+        assert sum(line.startswith(f"| `{phase}` |") for line in lines) == 1
     for outcome in OUTCOMES:
         assert sum(line.startswith(f"| `{outcome.reason}` |") for line in lines) == 1
     for row in ROWS:

@@ -39,8 +39,8 @@ def test_the_same_result_twice_never_changed() -> None:
     for change in found.changes.values():
         assert change.difference == 0
         assert np.all(np.abs(change.drawn) < 1e-12)
-        assert change.smallest_drop() == pytest.approx(0, abs=1e-9)
-        assert change.smallest_drop(bound=-0.05) == pytest.approx(0.05)
+        assert change.smallest_drop() is None  # nothing shows how far tasks scatter: 0 would promise that any drop is found
+        assert change.smallest_drop(bound=-0.05) is None
 
 
 def test_a_worse_agent_is_found_and_a_better_one_is_not() -> None:

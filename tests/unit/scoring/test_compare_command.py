@@ -204,3 +204,24 @@ def test_the_latest_good_sweep_beside_itself_is_no_comparison(
     done = run("latest-good:team=x", str(tmp_path / "runs.json"))
     assert done.returncode == 2
     assert "A and B are the same runs: the latest good sweep is the one it is compared with" in done.stderr
+
+
+def test_what_does_not_scatter_finds_no_drop_and_one_task_says_nothing(run: Callable[..., Done], tmp_path: Path) -> None:
+    """0.000 would promise that any drop is found, from the one case where nothing shows how far tasks scatter."""
+    for name, failing in (("a.json", 0), ("b.json", 1)):
+        (tmp_path / name).write_text(json.dumps(document(failing)))
+        one = document(failing)
+        one["runs"] = one["runs"][:2]
+        (tmp_path / f"one-{name}").write_text(json.dumps(one))
+    many = run(str(tmp_path / "a.json"), str(tmp_path / "b.json")).stdout
+    assert "one task" not in many
+    assert not any(line.endswith(" -") for line in many.splitlines())
+    single = run(str(tmp_path / "one-a.json"), str(tmp_path / "one-b.json"), "--fail-if", "P(dR_exec < 0) > 0.95")
+    rows = [line for line in single.stdout.splitlines() if "[-1.000, -1.000]" in line]
+    assert "c: 1 task on both sides" in single.stdout
+    assert "one task: intervals come from resampling tasks, and say nothing here" in single.stdout
+    assert rows
+    assert all(row.endswith("  -") for row in rows)
+    assert single.returncode == 2
+    assert "NO ANSWER  P(dR_exec < 0) > 0.95" in single.stdout
+    assert "cannot be answered: one task is on both sides" in single.stderr
