@@ -27,7 +27,7 @@ from realcli_cli.recount.csvs import csvs_of
 from realcli_cli.recount.digests import digest
 from realcli_cli.recount.evidence import Evidence, read_sweep
 from realcli_cli.recount.expected import RETENTION, Recount
-from realcli_cli.recount.files import files_of, shown_of
+from realcli_cli.recount.files import files_of, leftovers, shown_of
 from realcli_cli.recount.held import held
 from realcli_cli.recount.rounds import gate_of, input_digest
 from realcli_cli.recount.words import words
@@ -94,6 +94,9 @@ def _counted(found: Evidence, root: Path, report: Path, summary: Any) -> tuple[i
         raise UserError(f"{report} was made with another scenario catalogue; use the realcli of its operator version")
     given = _document(found, summary)
     count, told, wrong = _said(found, root, summary, given)
+    found.notes += [
+        f"{name} is a file that a Job did not finish: it belongs to no report and was not read" for name in leftovers(report)
+    ]
     files = [*files_of(report, summary), *shown_of(report, summary), *csvs_of(report, summary)]
     if parquets.readable():
         files += parquets.parquets_of(report, summary)

@@ -122,8 +122,7 @@ class Site:
         self.sides = {name: self._repeats_judged(name) for name in self._by_task}
 
     def pages(self) -> Iterable[tuple[str, str]]:
-        """(path, page) of all but the trials' and the ones side by side."""
-        yield "index.html", self.index()
+        """(path, page) of all but the trials' and the ones side by side; the one that leads to all others comes last."""
         if "COLLAB" in self.modes:
             yield "scenarios.html", self.scenarios()
         for number in range(len(self.summary.configurations)):
@@ -132,6 +131,7 @@ class Site:
             yield f"analyses/{one.id}.html", self.analysis(number)
         for number in range(len(self.summary.task_list)):
             yield f"tasks/{self.summary.task_list[number].name}.html", self.task(number)
+        yield "index.html", self.index()
 
     def index(self) -> str:
         """index.html."""

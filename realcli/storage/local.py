@@ -11,7 +11,8 @@ from pathlib import Path
 
 from realcli.storage.port import AlreadyStored, NotFound, ObjectInfo, StorageRefused, StorageUnavailable, check_key
 
-_PART = ".part-"
+PART = ".part-"
+"""How the name of a file begins that is not whole yet."""
 
 
 class LocalStore:
@@ -25,7 +26,7 @@ class LocalStore:
         target = self._path(key)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(prefix=_PART, dir=target.parent)
+            descriptor, name = tempfile.mkstemp(prefix=PART, dir=target.parent)
             temporary = Path(name)
             try:
                 with os.fdopen(descriptor, "wb") as out:
@@ -58,8 +59,8 @@ class LocalStore:
         """See `ObjectStore.download`."""
         source = self._path(key)
         try:
-            shutil.copyfile(source, path.with_name(path.name + _PART))
-            path.with_name(path.name + _PART).replace(path)
+            shutil.copyfile(source, path.with_name(path.name + PART))
+            path.with_name(path.name + PART).replace(path)
         except OSError as error:
             raise self._error(error, source) from error
 
@@ -70,7 +71,7 @@ class LocalStore:
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """See `ObjectStore.list`."""
         base = self._root / prefix.rpartition("/")[0]
-        found = [p for p in base.rglob("*") if p.is_file() and not p.name.startswith(_PART)] if base.is_dir() else []
+        found = [p for p in base.rglob("*") if p.is_file() and not p.name.startswith(PART)] if base.is_dir() else []
         for key, path in sorted((p.relative_to(self._root).as_posix(), p) for p in found):
             if key.startswith(prefix):
                 yield ObjectInfo(key, path.stat().st_size)

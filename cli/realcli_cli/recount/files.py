@@ -9,11 +9,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from realcli.storage.local import PART
 from realcli_cli.recount.digests import digest
 from realcli_cli.recount.held import at, told
 
 Json = Any
 SUMS = "SHA256SUMS"
+_CODE = re.compile(r"U\+((?:10|[0-9A-F])?[0-9A-F]{4})")
 _LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
 
 
@@ -33,7 +35,8 @@ def files_of(report: Path, summary: Json) -> Iterator[str]:
             yield f"{SUMS}: line {number} is no digest and name"
         else:
             named[found[2]] = found[1]
-    here = {p.relative_to(report).as_posix() for p in report.rglob("*") if p.is_file()} - {SUMS, "summary.json"}
+    here = {p.relative_to(report).as_posix() for p in report.rglob("*") if p.is_file() and not unfinished(p)}
+    here -= {SUMS, "summary.json"}
     for name in sorted(here | set(named)):
         if name not in here:
             yield f"{name} does not exist"
@@ -41,6 +44,16 @@ def files_of(report: Path, summary: Json) -> Iterator[str]:
             yield f"{name} is no file of this report"
         elif digest((report / name).read_bytes()) != f"sha256:{named[name]}":
             yield f"{name} is not what the report wrote"
+
+
+def unfinished(path: Path) -> bool:
+    """What a Job that was killed left of a file it was about to write into a directory: no report names it."""
+    return path.name.startswith(PART)
+
+
+def leftovers(report: Path) -> list[str]:
+    """Names of unfinished files."""
+    return sorted(path.relative_to(report).as_posix() for path in report.rglob(f"{PART}*") if path.is_file())
 
 
 def shown_of(report: Path, summary: Json) -> Iterator[str]:
@@ -69,8 +82,13 @@ def says(stands: Json, value: str | None, text: str) -> bool:
         parts = {unit: int(n) for n, unit in re.findall(r"(\d+)([hms])", text)}
         seconds = parts.get("h", 0) * 3600 + parts.get("m", 0) * 60 + parts.get("s", 0)
         return seconds == int(Decimal(stands)) // (60 if "h" in parts else 1) * (60 if "h" in parts else 1)
-    seen = "".join(char if char.isprintable() or char in "\n\t" else f"U+{ord(char):04X}" for char in stands)
-    return text in (stands, f"${stands}", stands.replace("_", " "), seen) and value in (None, stands)
+    known = _as_it_is(stands)
+    return _as_it_is(text) in (known, f"${known}", known.replace("_", " ")) and value in (None, stands)
+
+
+def _as_it_is(text: str) -> str:
+    """With the characters a page shows by their code points; which these are is the page's own choice."""
+    return _CODE.sub(lambda code: chr(int(code[1], 16)), text.replace("\r\n", "\n"))
 
 
 class _Page(HTMLParser):

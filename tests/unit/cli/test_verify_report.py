@@ -19,17 +19,19 @@ from realcli.checks.digest import digest8
 from realcli.judging.identity import identity_of
 from realcli.known.gate import KNOWN_SET, Gate, Share, Stratum
 from realcli.scoring.tree import tree_of
+from realcli.storage.local import PART
 from realcli.storage.paths import calibration as calibration_of
 from realcli_cli import main as command_line
 from realcli_cli.recount.csvs import csvs_of
 from realcli_cli.recount.evidence import Evidence, read_sweep
 from realcli_cli.recount.expected import Recount
-from realcli_cli.recount.files import files_of, shown_of
+from realcli_cli.recount.files import files_of, says, shown_of
 from realcli_cli.recount.held import held
 from realcli_cli.recount.parquets import parquets_of
 from realcli_cli.recount.words import words
 from realcli_cli.verify_report import _document, _inputs, places
 from realcli_judge.__main__ import main as judge
+from realcli_judge.hostile import plain
 from realcli_judge.inputs import Inputs
 from realcli_judge.reporting import write_report
 from tests.support.judged_sweep import write_judged
@@ -344,6 +346,23 @@ def test_a_configuration_nobody_reports_is_missed(sweep: Path, realcli: Run) -> 
     edit(report_of(sweep) / "summary.json", _drop("configurations", 1))
     status, out, _ = realcli("verify-report", sweep)
     assert (status, "WRONG /configurations: the report lists 1" in out) == (1, True)
+
+
+def test_half_a_file_of_a_job_that_was_killed_is_named_and_not_wrong(sweep: Path, realcli: Run) -> None:
+    (report_of(sweep) / "tasks" / f"{PART}ab12").write_bytes(b"<html>")
+    status, out, _ = realcli("verify-report", sweep)
+    assert (status, out.count("WRONG")) == (0, 0)
+    assert f"NOTE tasks/{PART}ab12 is a file that a Job did not finish" in out
+
+
+@pytest.mark.parametrize(
+    "text", ["a\u202eb", "\u26a0\ufe0f", "\u3164", "e\u0301\u0302\u0303\u0304", "\x1b[0m", "a\u00a0b", "U+0041"]
+)
+def test_a_hidden_character_is_shown_by_its_code_point_and_is_the_same_text(text: str) -> None:
+    shown = plain(text)
+    assert says(text, None, shown)
+    assert not says(text, None, f"{shown}.")
+    assert not says(text, None, shown[:-1])
 
 
 def spoil(name: str, old: bytes, new: bytes) -> Callable[[Path], None]:

@@ -88,7 +88,7 @@ class Page(HTMLParser):
     def handle_comment(self, data: str) -> None:
         raise AssertionError(f"a comment: {data}")
 
-    handle_decl = unknown_decl = handle_pi = handle_comment
+    handle_decl = unknown_decl = handle_pi = handle_comment  # type: ignore[assignment]
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -229,8 +229,10 @@ def site(texts: list[str]) -> tuple[Rendered, dict[str, bytes]]:
     judged = {}
     for ordinal, one in made.collected.trials.items():
         if one.cell.task != gone.task:
-            why = ({"contaminated": text()} if at == 0 else {"reason": text()} for at in range(len(one.instances)))
-            seen = tuple(instance._replace(**told) for instance, told in zip(one.instances, why, strict=True))
+            seen = tuple(
+                instance._replace(contaminated=text()) if at == 0 else instance._replace(reason=text())
+                for at, instance in enumerate(one.instances)
+            )
             judged[ordinal] = replace(one, instances=seen)
     collected = replace(made.collected, trials=judged, withdrawn=(gone,))
     told = [
