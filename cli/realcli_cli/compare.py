@@ -207,7 +207,8 @@ def _report(uri: str, endpoint: str | None) -> ScoreInput:
     try:
         data = place.store.get(key)
     except NotFound:
-        raise UserError(f"{uri}: no {RUNS} lies here; expected a report that this version wrote, or a file of runs") from None
+        expected = "expected a report that this version wrote (in a sweep's folder: reports/<digest>), or a file of runs"
+        raise UserError(f"{uri}: no {RUNS} lies here; {expected}") from None
     try:
         return load_score_input(data, f"{uri}/{RUNS}")
     except ScoreInputError as error:

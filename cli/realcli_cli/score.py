@@ -54,7 +54,8 @@ def read(file: Path) -> ScoreInput:
     try:
         data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:
-        raise UserError(f"{file}: {error.strerror}; expected a JSON or YAML file of runs") from error
+        expected = "expected a JSON or YAML file of runs (in a report: tables/runs.json)"
+        raise UserError(f"{file}: {error.strerror}; {expected}") from error
     try:
         return load_score_input(data, "standard input" if str(file) == "-" else str(file))
     except ScoreInputError as error:

@@ -158,6 +158,7 @@ def test_a_folder_without_runs(run: Callable[..., Done], tmp_path: Path) -> None
     done = run(str(tmp_path), "x.json")
     assert done.returncode == 2
     assert "no tables/runs.json lies here; expected a report that this version wrote" in done.stderr
+    assert "in a sweep's folder: reports/<digest>" in done.stderr
 
 
 def sweep(name: str, state: str = "Complete", at: str = "2026-01-01T00:00:00Z", report: bool = True) -> dict[str, Any]:
