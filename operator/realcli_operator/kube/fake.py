@@ -11,7 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import orjson
 
@@ -24,12 +24,15 @@ from realcli_operator.kube.views import Json
 _BOOKMARKED: Final = {kind.value: (r.api_version, r.api_kind) for kind, r in RESOURCES.items()}
 
 
-def copied(value: Any) -> Any:
+J = TypeVar("J")
+
+
+def copied(value: J) -> J:
     """A copy of JSON that shares nothing; all that the fake takes and gives is one."""
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return cast(J, {key: copied(item) for key, item in value.items()})
     if isinstance(value, list | tuple):
-        return [copied(item) for item in value]
+        return cast(J, [copied(item) for item in value])
     return value
 
 
