@@ -139,6 +139,12 @@ def run(part: Part, asked: argparse.Namespace) -> tuple[list[dict[str, Any]], in
         return rows, 0 if code == 5 and asked.only else code
 
 
+AGAIN = (
+    'One fault again: `make chaos CHAOS="--only back_and_forth"`, a name of the table with underscores; `--seed` draws others, '
+    "`--without-kind` leaves the kind cluster out. Rows *report …* are bugs that were reported of operators like this one."
+)
+
+
 def table(sections: list[Section]) -> str:
     """The page."""
     rows = [row for section in sections for row in section.rows]
@@ -151,6 +157,7 @@ def table(sections: list[Section]) -> str:
         "",
         "Written by `make chaos` (`hack/chaos/run.py`); what is injected where, and why: [design 044](design/044-faults.md).",
         f"{machine()}, {when}, seed {seeds}, {drawn} minutes of what happens at random.",
+        AGAIN,
         "After each fault the end state is audited from outside: every pod name created and run once by the API server's audit",
         "log and the kubelet, every seal in storage anchored in a status, every outcome one of the table and the one that the",
         "trial's own pods told, nothing done again that had succeeded. On kind: each anchor against the ledger in storage,",

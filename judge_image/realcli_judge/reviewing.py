@@ -71,7 +71,7 @@ def shown(inputs: Inputs, asked: Sequence[Asked]) -> Iterator[Shown]:
         scenario = scenarios.get(one.instance)
         question = next((q for q in scenario.questions if q.id == one.id), None) if scenario is not None else None
         if scenario is None or question is None:
-            what = f"{one.id} of {one.task}, repeat {one.repeat}, was judged and is no check of the script in the benchmark of sweep.json"
+            what = f"{one.id} of {one.task}, repeat {one.repeat}, was judged and is no check of the script in the benchmark"
             raise Refused("EvidenceSwapped", f"{what}; expected the benchmark and the sweep as their judge read them")
         yield Shown(one, scenario, question, run)
 

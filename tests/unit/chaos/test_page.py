@@ -40,6 +40,7 @@ def test_cases_are_one_fault_with_their_sum(run: ModuleType) -> None:
     text = page(run, [row("deleted[plan]", deleted="1", state="x"), row("deleted[work]", deleted="2", state="y")])
     assert "| **deleted**: A pod deleted | 2 | 3.0 | state x and y, 3 deleted | as expected |" in text
     assert "2026-01-02, seed 1, 20 minutes of what happens at random" in text
+    assert 'make chaos CHAOS="--only back_and_forth"' in text
     assert "\n3.0 minutes.\n" in text
     assert "Not run" not in text
 
