@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Annotated, Literal
 
@@ -84,7 +85,9 @@ class Gate(Frozen):
             return f"its identity has the digest {self.identity.content_digest()}, not {self.judge}"
         if self.emulated is not None:
             return f"it is of the emulated judge {self.emulated}, which says nothing of a model"
-        return None if not self.passed or self._good() else "it says that it was passed, and its own numbers say that it was not"
+        if self.passed and not self._good():
+            return "it says that it was passed, and its own numbers say that it was not"
+        return f"its sentence says other numbers than it holds: {self.told[:200]}" if self._misquoted() else None
 
     @property
     def current(self) -> bool:
@@ -113,6 +116,20 @@ class Gate(Frozen):
         few = clopper_pearson(every.false_failures.hits, every.false_failures.of, 0.9)[1] <= FALSE_FAILURES_MOST
         seen = every.misses.hits <= MISSES_MOST * every.misses.of
         return few and seen and Fraction(self.s_ideal) >= Fraction(S_LEAST)
+
+    def _misquoted(self) -> bool:
+        """A number of the sentence, where it names one, is another than the gate's. Wording is free: versions differ in it."""
+        s = re.search(r"S of the ideal runs is ([0-9]{1,9}\.?([0-9]{0,9}))", self.told)
+        if (
+            s is not None
+            and self.s_ideal is not None
+            and 2 * abs(Fraction(s[1]) - Fraction(self.s_ideal)) > Fraction(1, 10 ** len(s[2]))
+        ):
+            return True
+        every = [one for one in self.verdicts if one.name == "all"][:1]
+        held = [pair for one in every for pair in (("false failures", one.false_failures), ("violations missed", one.misses))]
+        said = [(re.search(rf"{what} ([0-9]{{1,9}}) of ([0-9]{{1,9}})", self.told), share) for what, share in held]
+        return any(found is not None and (int(found[1]), int(found[2])) != (share.hits, share.of) for found, share in said)
 
     def of(self, name: str) -> Stratum:
         """The verdicts of a stratum. KeyError without one."""

@@ -178,6 +178,9 @@ NO_GATES: list[tuple[dict[str, Any], str]] = [
     ({"verdicts": [_every(0, 0)]}, "its own numbers say that it was not"),
     ({"verdicts": [_every(-5, 100)]}, "its own numbers say that it was not"),
     ({"verdicts": [_every(0, 100, misses=9)]}, "its own numbers say that it was not"),
+    ({"told": "S of the ideal runs is 0.99."}, "its sentence says other numbers"),
+    ({"told": "false failures 0 of 9000"}, "its sentence says other numbers"),
+    ({"told": "violations missed 1 of 9"}, "its sentence says other numbers"),
 ]
 
 
