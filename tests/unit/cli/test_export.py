@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -293,3 +294,40 @@ def test_a_place_that_cannot_be_written(sweep: SealedSweep, realcli: Run, tmp_pa
     for command, out in (("atif", "file/one.json"), ("atif", "file/all"), ("harbor", "file/job")):
         status, _, err = realcli(command, at(sweep), "--out", tmp_path / out)
         assert (status, "cannot be written: " in err) == (2, True)
+
+
+MARKUP = "</script><script>alert(1)</script>\x1b]0;t\x07\u202e\u2066\x00\ufeff"
+HOSTILE = f"{MARKUP}=cmd|'/C calc'!A0 ../../../../etc/passwd javascript:alert(2)"
+HALF = "half a character: \ud800"
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from (key, *strings(one))
+    elif isinstance(value, list):
+        for one in value:
+            yield from strings(one)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_hostile_texts_are_strings_of_json_and_name_no_file(realcli: Run, tmp_path: Path) -> None:
+    """What an agent says, prints, calls and names, and what its tests say: read back as it was, nothing beside the folder."""
+    posed = {HOSTILE: [HOSTILE, HALF, {"../x": "w" * 5000}], "__proto__": {"id": "../../up"}}
+    told = {"results": {"tests": [{"name": HOSTILE, "status": "failed", "message": HOSTILE}]}}
+    deed = Deed(says=HOSTILE + HALF, prints=HOSTILE, posed=posed, ctrf=json.dumps(told).encode())
+    sweep = write_sweep(tmp_path / "store", {**DEEDS, ("alpha", "COLLAB", 1): deed})
+    judged(sweep, tmp_path)
+    before = {path for path in tmp_path.rglob("*")}
+    assert realcli("atif", sweep.directory, "--out", tmp_path / "atif")[0] == 0
+    assert realcli("harbor", sweep.directory, "--out", tmp_path / "job")[0] == 0
+    made = sorted(path for path in {*tmp_path.rglob("*")} - before if path.is_file())
+    assert all(re.fullmatch(r"(atif|job)(/[a-zA-Z0-9][a-zA-Z0-9._-]*)+", path.relative_to(tmp_path).as_posix()) for path in made)
+    for path in (tmp_path / "atif" / "first-00000-a1.json", next((tmp_path / "job").glob("*00000*/agent/trajectory.json"))):
+        data = path.read_bytes()
+        assert not set(data) & {0, 7, 27}  # a terminal that shows the file obeys nothing
+        found = list(strings(json.loads(data.decode())))
+        assert [text for text in (HOSTILE, "../x", "w" * 5000, "__proto__", "../../up") if text not in found] == []
+        assert any(text.startswith(f"{HOSTILE}half a character: ") for text in found)
+        assert not any(0xD800 <= ord(char) < 0xE000 for text in found for char in text)
