@@ -23,6 +23,7 @@ from realcli.api.outcomes import BY_REASON, Effect, Phase
 from realcli.api.plan import ConfigurationLock, Lock, TaskLock
 from realcli.ledger.events import EpisodeEnd, PhaseChange
 from realcli.ledger.seals import Verdict, VerifySeal, WorkSeal
+from realcli.ledger.show import printable_json
 from realcli.scoring.records import GroupMember
 from realcli.trajectory.atif_document import AtifDocument, AtifTotals, Extra
 from realcli.trajectory.model import Trajectory
@@ -347,4 +348,4 @@ def _task(lock: Lock, name: str) -> TaskLock:
 
 
 def _file(value: Extra) -> bytes:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    return printable_json(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)).encode() + b"\n"

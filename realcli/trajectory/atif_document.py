@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from realcli.ledger.show import printable_json
+
 VERSION: Literal["ATIF-v1.8"] = "ATIF-v1.8"
 Extra = dict[str, JsonValue]
 Count = Annotated[int, Field(ge=0)]
@@ -123,5 +125,5 @@ class AtifDocument(Part):
         return self
 
     def file(self) -> bytes:
-        """The file's bytes: JSON, indented, fields without a value left out."""
-        return self.model_dump_json(indent=2, exclude_none=True).encode() + b"\n"
+        """The file's bytes: JSON, indented, fields without a value left out, what a terminal would obey as an escape."""
+        return printable_json(self.model_dump_json(indent=2, exclude_none=True)).encode() + b"\n"
