@@ -25,7 +25,12 @@ _EFFECTS: Final = {
         "Nothing the agent can cause. A new attempt while `spec.retry.infrastructure` allows, after a back-off and away from a "
         "node that breaks them; then phase `Invalid`, without a reward. `spec.retryInvalid` renews such trials.",
     ),
-    Effect.FINAL: ("Invalid: not tried again", "A new attempt would end the same way, or nobody wants one."),
+    Effect.FINAL: (
+        "Invalid: not tried again",
+        "A new attempt would end the same way, or nobody wants one. A quota that is full for now and a Secret that is missing for a "
+        "while are waited for, and end nothing. `spec.retryInvalid` renews such trials, but for those of a withdrawn task or a "
+        "cancelled sweep.",
+    ),
     Effect.HELD: ("No end at all", "We or the cluster held the trial or took its pod. No attempt is used up."),
 }
 _CAUSES: Final = {
