@@ -39,6 +39,8 @@ def download(
     keys = [item.key for item in place.store.list(base)]
     if base + "index.html" not in keys:
         raise UserError(f"{uri}: no report lies here (there is no index.html); expected an address such as …/reports/<digest>")
+    if base + "summary.json" not in keys:
+        raise UserError(f"{uri}: the report is not whole (summary.json is written last): its Job is not done, or will run again")
     names = [_inside(key.removeprefix(base), directory) for key in keys]
     with new_folder(directory, str(directory)) as folder:  # beside pages of another report nobody could tell them apart
         targets = [folder / name for name in names]

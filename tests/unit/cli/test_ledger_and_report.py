@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -179,13 +180,22 @@ def test_a_folder_without_a_page_is_no_report(sweep: SealedSweep, realcli: Run, 
     assert not (tmp_path / "here").exists()
 
 
+def test_a_report_whose_job_was_killed_is_not_copied(sweep: SealedSweep, realcli: Run, tmp_path: Path) -> None:
+    """All but what is written last."""
+    folder = shutil.copytree(next((sweep.directory / sweep.root / "reports").iterdir()), tmp_path / "half")
+    (folder / "summary.json").unlink()
+    status, _, err = realcli("report", "download", folder, tmp_path / "here")
+    assert (status, "its Job is not done" in err) == (2, True)
+    assert not (tmp_path / "here").exists()
+
+
 @pytest.mark.parametrize("key", ["../outside", "a/../../outside", "/etc/outside", "a//b"])
 def test_a_report_writes_nothing_outside_its_folder(
     realcli: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: str
 ) -> None:
     class Bucket:
         def list(self, prefix: str) -> list[Any]:
-            return [SimpleNamespace(key=prefix + name) for name in ("index.html", key)]
+            return [SimpleNamespace(key=prefix + name) for name in ("index.html", "summary.json", key)]
 
         def download(self, key: str, path: Path) -> None:
             path.write_text("page")
