@@ -27,9 +27,9 @@ _EFFECTS: Final = {
     ),
     Effect.FINAL: (
         "Invalid: not tried again",
-        "A new attempt would end the same way, or nobody wants one. A quota that is full for now and a Secret that is missing for a "
-        "while are waited for, and end nothing. `spec.retryInvalid` renews such trials, but for those of a withdrawn task or a "
-        "cancelled sweep.",
+        "A new attempt would end the same way, or nobody wants one. A quota that is full for now and a Secret that is missing "
+        "for a while are waited for, and end nothing. `spec.retryInvalid` renews such trials, but for those of a withdrawn task "
+        "or a cancelled sweep.",
     ),
     Effect.HELD: ("No end at all", "We or the cluster held the trial or took its pod. No attempt is used up."),
 }
