@@ -140,6 +140,19 @@ def test_bounds_are_what_the_unscored_could_become(runs: list[Run]) -> None:
             assert part.s_low <= part.profile.s <= part.s_high
 
 
+@given(many_runs())
+def test_what_nobody_decided_is_as_if_it_had_not_happened(runs: list[Run]) -> None:
+    """An instance with an unscored check and none that failed leaves S and S_rate on both sides; only the bounds know of it."""
+
+    def without(one: Observation) -> Observation:
+        return Observation() if "unscored" in one.verdicts and "0" not in one.verdicts else one
+
+    before, after = scored(runs), scored(over_observations(runs, without))
+    for was, now in zip(before.repeats.values(), after.repeats.values(), strict=True):
+        assert was.collaboration.profile.s == now.collaboration.profile.s
+        assert was.collaboration.s_rate == now.collaboration.s_rate
+
+
 @given(many_runs(), st.data())
 def test_a_repaired_failure_never_costs(runs: list[Run], data: st.DataObject) -> None:
     """One 0 that becomes a 1, or one failed run that becomes a success, lowers nothing."""
