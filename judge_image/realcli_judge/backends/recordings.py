@@ -28,7 +28,8 @@ class ReplayBackend:
 
     def __init__(self, directory: Path) -> None:
         if not directory.is_dir():
-            raise BackendRefused(f"{directory} is no directory of recordings; make them with record:{directory}")
+            how = f"REALCLI_JUDGE_BACKEND=record:{directory} of a judge Job, or realcli judge calibrate --record {directory}"
+            raise BackendRefused(f"{directory} is no directory of recordings; what makes one: {how}")
         self._directory = directory
 
     def complete(self, request: JudgeRequest) -> JudgeReply:

@@ -160,7 +160,7 @@ def test_what_is_asked_for_wrongly_is_said(tmp_path: Path, monkeypatch: pytest.M
     assert "--only z" in refused("--judge", "emulated:oracle", "--only", "z")
     assert "only the gate of a model over the whole set is kept" in refused("--judge", "emulated:oracle", "--store", tmp_path)
     assert "REALCLI_KEY_JUDGE is not set" in refused(*MODEL)
-    assert "no directory of recordings" in refused(*MODEL, "--replay", tmp_path / "none")
+    assert "realcli judge calibrate --record" in refused(*MODEL, "--replay", tmp_path / "none")
     sweep = tmp_path / "sweep.yaml"
     sweep.write_text("kind: Nothing\n")
     assert "is no BenchmarkSweep" in refused("--sweep", sweep)
