@@ -62,7 +62,7 @@ def main() -> int:
     if asked.kept:
         last = {row["test"]: row for row in map(json.loads, Path(asked.kept).read_text().splitlines())}
         sections = [Section(part, kept(part, last), tests_of(part)) for part in PARTS]
-        show(table(sections), asked.write)
+        show(table(sections, asked.note), asked.write)
         return int(any(row["outcome"] == "failed" for section in sections for row in section.rows))
     if not asked.without_kind:
         subprocess.run(["make", "-s", "images"], cwd=ROOT, check=True)
@@ -71,7 +71,7 @@ def main() -> int:
         rows, failed = ([], 0) if part.kind and asked.without_kind else run(part, asked)
         sections.append(Section(part, rows, tests_of(part)))
         code = code or failed
-    show(table(sections), None if asked.only else asked.write)
+    show(table(sections, asked.note), None if asked.only else asked.write)
     return code
 
 
@@ -109,6 +109,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--without-kind", action="store_true")
     parser.add_argument("--keep")
     parser.add_argument("--kept")
+    parser.add_argument("--note", default="", help="a sentence about the run, for the page")
     parser.add_argument("--write")
     return parser.parse_args()
 
@@ -145,7 +146,7 @@ AGAIN = (
 )
 
 
-def table(sections: list[Section]) -> str:
+def table(sections: list[Section], note: str = "") -> str:
     """The page."""
     rows = [row for section in sections for row in section.rows]
     days = sorted({row["day"] for row in rows})
@@ -157,6 +158,7 @@ def table(sections: list[Section]) -> str:
         "",
         "Written by `make chaos` (`hack/chaos/run.py`); what is injected where, and why: [design 044](design/044-faults.md).",
         f"{machine()}, {when}, seed {seeds}, {drawn} minutes of what happens at random.",
+        *([note] if note else []),
         AGAIN,
         "After each fault the end state is audited from outside: every pod name created and run once by the API server's audit",
         "log and the kubelet, every seal in storage anchored in a status, every outcome one of the table and the one that the",

@@ -155,7 +155,7 @@ async def test_node_lost(place: Callable[[str], Any], phase: str, kubelet: Any, 
 
 
 async def test_pods_deleted_at_random(place: Callable[[str], Any], rng: random.Random, tell: Any) -> None:
-    """Any pod, at any time, 30 in all, while a sweep of 40 trials runs: no seal is lost, nothing runs again without need."""
+    """Any pod, at any time, up to 30 in all, while a sweep of 40 trials runs: no seal is lost, nothing runs again needlessly."""
     here = await place("random-deletions")
     deleted: list[str] = []
     async with here.living():

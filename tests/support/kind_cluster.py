@@ -30,6 +30,7 @@ UNREACHED = re.compile(
     r"Unable to connect to the server|TLS handshake timeout|connection refused|connection reset by peer|i/o timeout|: EOF"
     r"|Client\.Timeout exceeded|context deadline exceeded|request timed out|server is currently unable to handle the request"
     r"|error validating data: unknown|http2: |the server was unable to return a response in the time allotted"
+    r'|is forbidden: User "kubernetes-admin"'  # who may do everything, once the server has read its rules
 )
 KUBECTL = str(CACHE / "bin" / "kubectl")
 

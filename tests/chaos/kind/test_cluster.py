@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from realcli.storage.port import StorageUnavailable
 from tests.support.kind_cluster import LIMIT, Folder, shell
 from tests.support.kind_runs import IMAGE, PROVIDER, STORAGE, Runs, endpoint, write_suite
 
@@ -27,6 +28,7 @@ def audited(runs: Runs, name: str, *, attempts: int = 1, trials: int = 1) -> lis
     that the status names, and every number of it is counted again. No pod name was that of two pods, no end is unexplained."""
     sweep = runs.kube.sweep_ended(name)
     assert sweep["status"]["state"] == "Complete", runs.kube.state()
+    reached_storage(runs)
     folder = runs.below(sweep)
     names = folder.names()
     found = runs.kube.list("trials", f"realcli.dev/sweep={name}")
@@ -58,6 +60,19 @@ def audited(runs: Runs, name: str, *, attempts: int = 1, trials: int = 1) -> lis
     return found
 
 
+def reached_storage(runs: Runs) -> None:
+    """Wait until the way to the storage, which goes through the API server, is open."""
+
+    def open_again() -> bool:
+        try:
+            next(iter(runs.s3.store.list(f"{runs.kube.namespace}/")), None)
+        except StorageUnavailable:
+            return False
+        return True
+
+    runs.kube.until("the way to the storage", LIMIT, open_again)
+
+
 def recounted(runs: Runs, name: str, folder: Folder) -> None:
     """Every number of the report from the sealed ledgers, as anybody can who has downloaded the sweep."""
     whole = runs.folder / "downloaded" / name
@@ -72,6 +87,7 @@ def begin(
     runs: Runs, name: str, command: str = SECONDS_WORK, *, storage: str = STORAGE, secret: str = "provider", **changes: Any
 ) -> None:
     """A sweep of one trial in which Claude Code runs the command; ``secret``: with the provider's key, the spec changed so."""
+    reached_storage(runs)
     test = "echo 1 > /logs/verifier/reward.txt"
     suite = write_suite(runs.folder / name, name, [command], IMAGE, ["/app/out.txt"], test, cpus="0.25")
     model = {"name": "sonnet", "model": "claude-sonnet-4-5", "endpoints": {"anthropic": endpoint(PROVIDER, secret)}}
