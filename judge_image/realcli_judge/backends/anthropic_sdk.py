@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from time import sleep as _sleep
 from typing import Any
@@ -25,6 +26,7 @@ class AnthropicBackend:
 
     def __init__(self, url: str | None, key: str, sleep: Callable[[float], None] = _sleep) -> None:
         client = anthropic.DefaultHttpxClient(timeout=TIMEOUT, event_hooks=hooks(httpx2))
+        weakref.finalize(self, client.close)  # the SDK ends those that it makes itself
         self._client = anthropic.Anthropic(
             api_key=key, auth_token=None, base_url=url, max_retries=0, timeout=TIMEOUT, http_client=client
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable, Iterator
 from time import sleep as _sleep
 from typing import Any, TypeVar
@@ -27,6 +28,7 @@ class OpenAIBackend:
 
     def __init__(self, url: str | None, key: str, sleep: Callable[[float], None] = _sleep) -> None:
         client = openai.DefaultHttpxClient(timeout=TIMEOUT, event_hooks=hooks(httpx))
+        weakref.finalize(self, client.close)  # the SDK ends those that it makes itself
         self._client = openai.OpenAI(api_key=key, base_url=url, max_retries=0, timeout=TIMEOUT, http_client=client)
         self._where, self._key, self._sleep = url or "the OpenAI API", key, sleep
         self._limit = "max_completion_tokens"  # older servers know it as max_tokens

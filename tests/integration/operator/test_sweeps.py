@@ -156,8 +156,8 @@ async def test_a_control_decides_what_tests_without_a_verdict_count_as(one: Clus
 
         return act
 
-    kubelet.scripts |= {name: script(said) for name, said in (("works", "ControlPassed"), ("broken", "ControlFailed"))}
-    for name in ("works", "broken"):
+    kubelet.scripts |= {name: script(said) for name, said in (("works", "ControlPassed"), ("spoilt", "ControlFailed"))}
+    for name in ("works", "spoilt"):
         await one.apply(name, modes=["EXEC"], repeats=2, retry={"infrastructure": 0, "backoff": "1s"})
 
     status = (await one.until("works", "Complete", "Failed", "Incomplete"))["status"]
@@ -169,12 +169,12 @@ async def test_a_control_decides_what_tests_without_a_verdict_count_as(one: Clus
     (control,) = (name for name in kubelet.history if name.startswith("works-") and "-c" in name)
     assert {t["status"]["control"]["ordinal"] for t in await one.trials_of("works")} == {int(control.split("-")[1])}
 
-    status = (await one.until("broken", "Complete", "Failed", "Incomplete"))["status"]
+    status = (await one.until("spoilt", "Complete", "Failed", "Incomplete"))["status"]
     assert (status["state"], status["withdrawn"][0]["task"]) == ("Incomplete", "log-triage")
     assert (status["counts"]["tasksWithdrawn"], status["counts"]["groupsWithdrawn"], status["counts"]["invalid"]) == (1, 1, 2)
     assert "scores" not in status or not status["scores"]
-    assert {t["status"]["reason"] for t in await one.trials_of("broken")} == {"VerifierFault"}
-    assert len([name for name in kubelet.history if name.startswith("broken-") and "-c" in name]) == 1
+    assert {t["status"]["reason"] for t in await one.trials_of("spoilt")} == {"VerifierFault"}
+    assert len([name for name in kubelet.history if name.startswith("spoilt-") and "-c" in name]) == 1
 
 
 async def test_raised_retry_invalid_renews_what_ended_invalid_and_nothing_else(one: Cluster, kubelet: Any, tools: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -523,3 +524,13 @@ def test_backends_that_cannot_be_opened(environ: dict[str, str], told: str) -> N
         open_backend(model, environ)
     opened = open_backend(model, {"REALCLI_KEY_JUDGE": KEY})
     assert isinstance(opened, openai_sdk.OpenAIBackend)
+
+
+@pytest.mark.parametrize("backend", [anthropic_sdk.AnthropicBackend, openai_sdk.OpenAIBackend])
+def test_a_backend_that_nobody_holds_ends_its_connections(backend: Any) -> None:
+    made = backend(None, KEY)
+    client = made._client._client
+    assert not client.is_closed
+    del made
+    gc.collect()
+    assert client.is_closed
