@@ -5,6 +5,9 @@ A turn that was asked for again counts once: the first request, the last answer,
 What an agent program does in parallel (its own commands, beside the ones it was asked for) has no order of its own: commands are
 compared as a bag. Codex looks at the shell's set-up beside its work: a command that comes before it has finished runs in a login
 shell, a later one in a shell that is given the set-up. Which of them, the machine's pace decides.
+
+Between which requests a file was written the ledger says with a window: a look at the files that comes late on a busy machine
+makes it wider. Windows are compared by whether the write can have been at the same place in both runs.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from tests.integration.session.states import read_archive
 RETRIES = ("storage",)  # that storage was away
 SAID = ("agent_message", "tool_call")  # by an answer
 _TIMES = {"firstByteMs", "totalMs", "waitedMs", "attempts", "seconds", "mono", "t", "measured"}
+_WINDOW = {"afterTurn", "beforeTurn"}
 _IDS = {
     "id",
     "pid",
@@ -105,6 +109,9 @@ class Stream:
         kept = list(asked_once(kept))
         self.lines = [self._line(event) for event in kept if event.kind not in COMMANDS]
         self.commands = sorted(self._line(event) for event in commands_of(program, kept))
+        self.windows = [
+            (str(e.data["path"]), e.data["afterTurn"], e.data.get("beforeTurn")) for e in kept if "afterTurn" in e.data
+        ]
 
     def _line(self, event: Event) -> str:
         data = self._value(event.data)
@@ -117,7 +124,7 @@ class Stream:
                 return self._blob(value["blob"])
             if {"name", "sha256", "size"} <= set(value):  # a snapshot: what is in it counts, not how it is packed
                 value = {key: item for key, item in value.items() if key not in ("sha256", "size")}
-            return {key: self._value(item) for key, item in value.items() if key not in _TIMES | _IDS}
+            return {key: self._value(item) for key, item in value.items() if key not in _TIMES | _IDS | _WINDOW}
         if isinstance(value, list):
             return [self._value(item) for item in value]
         return self._text(value) if isinstance(value, str) else value
@@ -153,4 +160,15 @@ def difference(undisturbed: Stream, disturbed: Stream) -> str:
         ),
     ]
     files = [] if undisturbed.state() == disturbed.state() else [f"states differ: {undisturbed.state()} != {disturbed.state()}"]
-    return "\n".join([*(line for part in parts for line in part), *files])
+    return "\n".join([*(line for part in parts for line in part), *apart(undisturbed.windows, disturbed.windows), *files])
+
+
+Window = tuple[str, int, int | None]
+
+
+def apart(one: Sequence[Window], other: Sequence[Window]) -> Iterator[str]:
+    """Writes of one file that cannot have been between the same two requests. None: after the last request."""
+    for (path, after, before), (_, later, sooner) in zip(one, other, strict=False):  # that they are as many, the lines say
+        ends = [end for end in (before, sooner) if end is not None]
+        if ends and max(after, later) >= min(ends):
+            yield f"{path} was written between {after} and {before}, disturbed between {later} and {sooner}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from realcli.ledger.events import Event
-from tests.integration.disturb.streams import asked_once, commands_of, in_a_plain_shell
+from tests.integration.disturb.streams import apart, asked_once, commands_of, in_a_plain_shell
 
 
 def event(kind: str, turn: int, **data: Any) -> Event:
@@ -54,3 +56,16 @@ def test_the_pace_of_codex_excuses_no_other_program() -> None:
     ]
     assert [one.data["argv"] for one in commands_of("codex", commands)] == [["/bin/bash", "-c", "cat a"]]
     assert commands_of("claude-code", commands) == commands[:2]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "may_be_the_same"),
+    [
+        ((7, 9), (7, 8), True),  # the look at the files came a request later
+        ((7, 8), (8, 9), False),
+        ((7, None), (3, 8), True),
+        ((7, None), (3, 7), False),
+    ],
+)
+def test_windows_of_a_write_are_compared_by_what_they_share(one: Any, other: Any, may_be_the_same: bool) -> None:
+    assert (not list(apart([("/app/a", *one)], [("/app/a", *other)]))) is may_be_the_same
