@@ -167,8 +167,8 @@ class SweepReconciler:
         if observed.plan is not None and not memory.woken:
             # Trials that were looked at before their plan was loaded (at start, or it was lost) had to wait.
             memory.woken = True
-            for trial in observed.trials:
-                self._queue.add(trial_key(key.namespace, trial.name))
+            for row in observed.rows.values():
+                self._queue.add(trial_key(key.namespace, row.name))
         if status is not None:
             if not await self._executor.write_sweep_status(observed.sweep, status):
                 return Done()

@@ -19,6 +19,7 @@ from realcli.api.termination import Result
 from realcli.api.trial import TrialStatus
 from realcli_operator.execute import Refused
 from realcli_operator.kube.api import KubeApi
+from realcli_operator.kube.changes import Changes
 from realcli_operator.kube.clock import Clock
 from realcli_operator.kube.errors import Forbidden, Invalid, NotFound, PermanentError
 from realcli_operator.kube.names import Key
@@ -28,6 +29,7 @@ from realcli_operator.pods.jobs import PLAN_KEY
 from realcli_operator.pods.probe import image_volumes_survived, probe_pod, user_namespaces_survived
 from realcli_operator.reconcile.facts import (
     JobFacts,
+    Judged,
     PlanLog,
     SweepFacts,
     TrialFacts,
@@ -58,8 +60,14 @@ class Memory:
     """As it was read last: every step of every trial asks for it."""
     platform: Platform | None = None
     rows: Rows = field(default_factory=Rows)
-    """Its trials."""
+    """Its trials, as they were before `trials` …"""
+    rows_of: FrozenPlan | None = None
+    """… and that plan, which says which are its own."""
+    trials: Changes = field(default_factory=lambda: Changes(lost=True))
     jobs: dict[str, JobFacts] = field(default_factory=dict)
+    """By name, as they were before `job_changes`."""
+    job_changes: Changes = field(default_factory=lambda: Changes(lost=True))
+    judged: Judged = field(default_factory=Judged)
     grants: frozenset[str] = frozenset()
     broken: frozenset[str] | None = None
     """Trials that the breaker holds; None before the first step of the sweep."""
@@ -184,11 +192,9 @@ class Observer:
             return None
         memory = self.memory(view.uid)
         plan = await self.plan(view)
-        jobs = self._jobs(view)
+        jobs = self._jobs(view, memory)
         log = await self._plan_log(view, jobs) if plan is None else None
-        mine = self.store.trials_of_sweep(key.namespace, key.name)
-        trials = tuple(trial for trial in mine if _is_cell(trial, view, plan))
-        memory.rows.update(trials)
+        self._move_rows(view, memory, plan)
         spec = self.spec(view)
         named = spec.from_.sweep if spec.from_ is not None and plan is None else None
         return SweepFacts(
@@ -198,27 +204,55 @@ class Observer:
             plan=plan,
             plan_log=log,
             jobs=jobs,
-            trials=trials,
+            judged=memory.judged,
             rows=memory.rows,
             granted=memory.grants,
             source=None if named is None else self.store.sweep(key.namespace, named),
             last_write=memory.last_write,
         )
 
-    def _jobs(self, sweep: SweepView) -> dict[str, JobFacts]:
-        pods: dict[str, list[PodView]] = {}
-        for pod in self.store.pods_of_sweep(sweep.namespace, sweep.name):
-            if pod.trial is None and pod.owner_uid is not None:
-                pods.setdefault(pod.owner_uid, []).append(pod)
-        jobs = [job for job in self.store.jobs_of_sweep(sweep.namespace, sweep.name) if job.owner_uid == sweep.uid]
-        memory = self.memory(sweep.uid)
-        found: dict[str, JobFacts] = {}
-        for job in jobs:
-            mine = tuple(pods.get(job.uid, ()))
-            before = memory.jobs.get(job.name)
-            found[job.name] = JobFacts(job, mine) if before is None else before.of(job, mine)
-        memory.jobs = found
-        return found
+    def _move_rows(self, sweep: SweepView, memory: Memory, plan: FrozenPlan | None) -> None:
+        """Bring the rows to what the store has. Only what has changed is looked at; all of it the first time, when the plan comes
+        to be known, and when the changes are lost."""
+        if memory.trials.lost or memory.rows_of is not plan:
+            trials = self.store.trials_of_sweep(sweep.namespace, sweep.name)
+            rows = Rows([trial for trial in trials if _is_cell(trial, sweep, plan)])
+            memory.rows, memory.rows_of = rows, plan
+            memory.trials = self.store.follow_trials(sweep.namespace, sweep.name)
+            return
+        put, gone = list[TrialView](), list[str]()
+        for name in memory.trials.names:
+            trial = self.store.trial(sweep.namespace, name)
+            if trial is not None and trial.sweep == sweep.name and _is_cell(trial, sweep, plan):
+                put.append(trial)
+            else:
+                gone.append(name)
+        memory.rows.move(put, gone)
+        memory.trials.taken()
+
+    def _jobs(self, sweep: SweepView, memory: Memory) -> Mapping[str, JobFacts]:
+        """Its Jobs with the pods they own, by name. Only those that have changed are looked at."""
+        if memory.job_changes.lost:
+            jobs = self.store.jobs_of_sweep(sweep.namespace, sweep.name)
+            memory.job_changes = self.store.follow_jobs(sweep.namespace, sweep.name)
+            names = dict.fromkeys((*memory.jobs, *(job.name for job in jobs)))
+        else:
+            names = memory.job_changes.names
+        for name in names:
+            job = self.store.job(sweep.namespace, name)
+            if job is None or job.owner_uid != sweep.uid or job.sweep != sweep.name:
+                memory.jobs.pop(name, None)
+                memory.judged.forget(name)
+                continue
+            pods = self.store.pods_of_job(sweep.namespace, name)
+            mine = tuple(pod for pod in pods if pod.owner_uid == job.uid and pod.sweep == sweep.name)
+            before = memory.jobs.get(name)
+            found = JobFacts(job, mine) if before is None else before.of(job, mine)
+            if found is not before:
+                memory.jobs[name] = found
+                memory.judged.forget(name)
+        memory.job_changes.taken()
+        return memory.jobs
 
     async def plan(self, sweep: SweepView) -> FrozenPlan | None:
         """The frozen plan: remembered, or from its ConfigMap (looked for once, or whenever the status says there is one)."""
@@ -243,7 +277,7 @@ class Observer:
             raise UnreadableObject(f"ConfigMap {sweep.namespace}/{found.name}: {error}; make a new sweep") from error
         return memory.plan
 
-    async def _plan_log(self, sweep: SweepView, jobs: dict[str, JobFacts]) -> PlanLog | None:
+    async def _plan_log(self, sweep: SweepView, jobs: Mapping[str, JobFacts]) -> PlanLog | None:
         job = jobs.get(plan_job(sweep.name))
         if job is None:
             return None

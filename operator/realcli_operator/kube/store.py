@@ -7,17 +7,17 @@ The store answers "what have we seen"; it never proves absence (a fresh read doe
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Final, cast
+from typing import Any, cast
 
+from realcli_operator.kube.changes import Changes, Following
 from realcli_operator.kube.names import Kind
+from realcli_operator.kube.tombstones import Tombstones
 from realcli_operator.kube.views import KIND_OF_VIEW, JobView, PodView, SweepView, TrialView, View
 
 Ident = tuple[str, str]
 """Namespace and name."""
-
-MAX_TOMBSTONES: Final = 50_000
 
 
 class Store:
@@ -29,7 +29,9 @@ class Store:
         self._of_sweep: dict[Kind, defaultdict[Ident, dict[Ident, View]]] = {
             kind: defaultdict(dict) for kind in (Kind.TRIAL, Kind.POD, Kind.JOB)
         }
-        self._tombstones: OrderedDict[str, None] = OrderedDict()
+        self._pods_of_job: defaultdict[Ident, dict[Ident, PodView]] = defaultdict(dict)
+        self._tombstones = Tombstones()
+        self._following = Following()
 
     # -- reading
 
@@ -58,6 +60,10 @@ class Store:
         found = self._pods_of_trial.get((namespace, trial), {})
         return tuple(found[ident] for ident in sorted(found))
 
+    def pods_of_job(self, namespace: str, job: str) -> tuple[PodView, ...]:
+        """Pods of a sweep, and of no trial, that an object of that name owns; the caller compares ``owner_uid`` and ``sweep``."""
+        return tuple(self._pods_of_job.get((namespace, job), {}).values())
+
     def pods_of_sweep(self, namespace: str, sweep: str) -> tuple[PodView, ...]:
         """All pods whose sweep label names it, of trials and of Jobs."""
         return cast(tuple[PodView, ...], tuple(self._of_sweep[Kind.POD].get((namespace, sweep), {}).values()))
@@ -69,6 +75,15 @@ class Store:
     def jobs_of_sweep(self, namespace: str, sweep: str) -> tuple[JobView, ...]:
         """Jobs whose sweep label names it."""
         return cast(tuple[JobView, ...], tuple(self._of_sweep[Kind.JOB].get((namespace, sweep), {}).values()))
+
+    def follow_trials(self, namespace: str, sweep: str) -> Changes:
+        """From now on: names of trials of the sweep (`trials_of_sweep`) that are put or dropped. One reader of each sweep."""
+        return self._following.follow(Kind.TRIAL, namespace, sweep)
+
+    def follow_jobs(self, namespace: str, sweep: str) -> Changes:
+        """From now on: names of Jobs of the sweep that are put or dropped, or that own a pod of it (`pods_of_job`) that is. One
+        reader of each sweep."""
+        return self._following.follow(Kind.JOB, namespace, sweep)
 
     def all(self, kind: Kind) -> tuple[View, ...]:
         """A snapshot of all views of a kind."""
@@ -84,9 +99,9 @@ class Store:
         """Take over a view; False if it is not news (same or older version, or already deleted)."""
         kind = KIND_OF_VIEW[type(view)]
         ident = (view.namespace, view.name)
-        if view.uid in self._tombstones:
-            return False
         known = self._objects[kind].get(ident)
+        if (known is None or known.uid != view.uid) and view.uid in self._tombstones:
+            return False
         if known is not None:
             if view.resource_version <= known.resource_version:
                 return False
@@ -98,10 +113,7 @@ class Store:
     def delete(self, view: View) -> bool:
         """The object was seen deleted: drop it (not a newer one of the same name) and never take its uid again."""
         kind = KIND_OF_VIEW[type(view)]
-        self._tombstones[view.uid] = None
-        self._tombstones.move_to_end(view.uid)
-        while len(self._tombstones) > MAX_TOMBSTONES:
-            self._tombstones.popitem(last=False)
+        self._tombstones.add(view.uid)
         ident = (view.namespace, view.name)
         known = self._objects[kind].get(ident)
         if known is None or known.uid != view.uid:
@@ -129,22 +141,43 @@ class Store:
     # -- indexes
 
     def _index(self, kind: Kind, ident: Ident, view: View) -> None:
-        if isinstance(view, PodView) and view.trial is not None:
-            self._pods_of_trial[(view.namespace, view.trial)][ident] = view
+        if isinstance(view, PodView):
+            where = self._owned(view)
+            if where is not None:
+                pods, owner = where
+                pods[owner][ident] = view
         if kind in self._of_sweep and view.sweep is not None:
             self._of_sweep[kind][(view.namespace, view.sweep)][ident] = view
+        self._note(kind, view)
 
     def _unindex(self, kind: Kind, ident: Ident, view: View) -> None:
-        if isinstance(view, PodView) and view.trial is not None:
-            pods = self._pods_of_trial[(view.namespace, view.trial)]
-            pods.pop(ident, None)
-            if not pods:
-                del self._pods_of_trial[(view.namespace, view.trial)]
+        if isinstance(view, PodView):
+            where = self._owned(view)
+            if where is not None:
+                _remove(*where, ident)
         if kind in self._of_sweep and view.sweep is not None:
-            members = self._of_sweep[kind][(view.namespace, view.sweep)]
-            members.pop(ident, None)
-            if not members:
-                del self._of_sweep[kind][(view.namespace, view.sweep)]
+            _remove(self._of_sweep[kind], (view.namespace, view.sweep), ident)
+        self._note(kind, view)
+
+    def _owned(self, pod: PodView) -> tuple[defaultdict[Ident, dict[Ident, PodView]], Ident] | None:
+        """The index that a pod stands in, and the key there."""
+        if pod.trial is not None:
+            return self._pods_of_trial, (pod.namespace, pod.trial)
+        if pod.sweep is not None and pod.owner_name is not None:
+            return self._pods_of_job, (pod.namespace, pod.owner_name)
+        return None
+
+    def _note(self, kind: Kind, view: View) -> None:
+        """Tell whoever follows the sweep of the view."""
+        if isinstance(view, TrialView | JobView):
+            name: str | None = view.name
+        elif isinstance(view, PodView) and view.trial is None:
+            name, kind = view.owner_name, Kind.JOB
+        else:
+            return
+        if name is not None and view.sweep is not None:
+            objects = self._of_sweep[kind].get((view.namespace, view.sweep), ())
+            self._following.note(name, len(objects), kind, view.namespace, view.sweep)
 
     def _drop(self, kind: Kind, ident: Ident, view: View) -> None:
         self._unindex(kind, ident, view)
@@ -154,6 +187,15 @@ class Store:
         """Raise AssertionError if an index disagrees with the objects; for tests."""
         pods = {i: v for i, v in self._objects[Kind.POD].items() if v.trial is not None}
         assert pods == dict(itertools.chain.from_iterable(d.items() for d in self._pods_of_trial.values()))
+        pods = {i: v for i, v in self._objects[Kind.POD].items() if v.trial is None and v.sweep and v.owner_name}
+        assert pods == dict(itertools.chain.from_iterable(d.items() for d in self._pods_of_job.values()))
         for kind, index in self._of_sweep.items():
             owned = {i: v for i, v in self._objects[kind].items() if v.sweep is not None}
             assert owned == dict(itertools.chain.from_iterable(d.items() for d in index.values()))
+
+
+def _remove(index: defaultdict[Ident, dict[Ident, Any]], key: Ident, ident: Ident) -> None:
+    members = index[key]
+    members.pop(ident, None)
+    if not members:
+        del index[key]

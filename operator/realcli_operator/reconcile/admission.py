@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from realcli.api.plan import Plan as FrozenPlan
@@ -150,15 +151,16 @@ def missing(
 
     open_now = sum(not stuck(row) for row in rows.open.values())
     wanted = min(per_step, window - open_now)
-    found: list[int] = []
-    for ordinal in order_of(plan).ordinals if wanted > 0 else ():
-        if len(found) >= wanted:
-            break
-        if ordinal not in rows and (not full or full.isdisjoint(_lanes_of_cell(plan, ordinal, lanes))):
-            found.append(ordinal)
-    return tuple(found)
+    if wanted <= 0:
+        return ()
+    kept_back = {index for index, one in enumerate(plan.configurations) if not full.isdisjoint(lanes[one.name])}
+    if len(kept_back) == len(plan.configurations):
+        return ()
+    tasks = {index for index, task in enumerate(plan.tasks) if Lane(Scope.TASK, task.name) in full}
 
+    def free(ordinal: int) -> bool:
+        configuration, task = divmod(plan.group_of(ordinal), len(plan.tasks))
+        return configuration not in kept_back and task not in tasks
 
-def _lanes_of_cell(plan: FrozenPlan, ordinal: int, owned: Owned) -> tuple[Lane, ...]:
-    cell = plan.coordinates(ordinal)
-    return (*owned[cell.configuration], Lane(Scope.TASK, cell.task))
+    absent = rows.absent(plan)
+    return tuple(islice(filter(free, absent) if kept_back or tasks else absent, wanted))

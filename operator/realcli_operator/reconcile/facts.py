@@ -69,6 +69,27 @@ class JobFacts:
         return int(self.job.labels.get(LABEL_ATTEMPT, "1"))
 
 
+@dataclass(slots=True)
+class Judged:
+    """Which groups were judged by a Job of the first round that has not changed since: what a step has read of the Jobs and the
+    next need not read again. There are thousands in the end."""
+
+    groups: set[int] = field(default_factory=set)
+    jobs: dict[str, int] = field(default_factory=dict)
+    """Job → group."""
+
+    def note(self, group: int, job: str) -> None:
+        """The Job says so."""
+        self.groups.add(group)
+        self.jobs[job] = group
+
+    def forget(self, job: str) -> None:
+        """The Job has changed: it is to be read again."""
+        group = self.jobs.pop(job, None)
+        if group is not None:
+            self.groups.discard(group)
+
+
 @dataclass(frozen=True, slots=True)
 class PlanLog:
     """What the plan Job's log held: the plan, or why there is none."""
@@ -79,7 +100,7 @@ class PlanLog:
 
 @dataclass(frozen=True, slots=True)
 class SweepFacts:
-    """A sweep, its Jobs by name, its trials (only what it owns)."""
+    """A sweep, its Jobs by name, its trials (only what it owns). Jobs and rows are kept, and move between two steps."""
 
     sweep: SweepView
     spec: SweepSpec
@@ -87,9 +108,9 @@ class SweepFacts:
     plan: FrozenPlan | None = None
     plan_log: PlanLog | None = None
     jobs: Mapping[str, JobFacts] = field(default_factory=dict)
-    trials: tuple[TrialView, ...] = ()
-    rows: Rows | None = None
-    """The same trials, if they were kept as rows since the last step."""
+    judged: Judged = field(default_factory=Judged, compare=False, repr=False)
+    rows: Rows = field(default_factory=Rows)
+    """The trials."""
     granted: frozenset[str] = frozenset()
     source: SweepView | None = None
     """The sweep that `spec.from` names, if it is there."""

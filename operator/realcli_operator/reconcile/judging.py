@@ -41,8 +41,11 @@ class Judging(SweepStep):
         judged: list[int] = []
         running = 0
         new: list[int] = []
-        rounds = rounds_of(plan, rows)
+        rounds, known = rounds_of(plan, rows), self.facts.judged
         for group in self._due(plan, rows):
+            if group in known.groups and group not in rounds:
+                judged.append(group)
+                continue
             job = self.facts.jobs.get(judge_job(self.name, group, rounds.get(group, 1)))
             if job is None:
                 new.append(group)
@@ -54,6 +57,8 @@ class Judging(SweepStep):
                 self.blocked = state.blocked or self.blocked
             elif isinstance(state, Gone) or (isinstance(state, Done) and state.message.result is Result.JUDGED):
                 judged.append(group)  # a kept Job without a pod was read before: a refused one would have been replaced
+                if group not in rounds:
+                    known.note(group, job.job.name)
             else:
                 running += 1
                 self._unresolved(job, Task.JUDGE, state, group, bounded="JudgeFailed")

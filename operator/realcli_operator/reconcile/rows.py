@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from typing import NamedTuple
 
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli_operator.kube.views import TrialView
+from realcli_operator.reconcile.order import order_of
 from realcli_operator.reconcile.recent import End, Row, last_end, time_of
 from realcli_operator.reconcile.spending import NOTHING, Spent, spent_by
 
@@ -52,9 +54,12 @@ def _is_finished(row: Row) -> bool:
 class Rows(Mapping[int, Row]):
     """Rows by ordinal."""
 
-    def __init__(self, trials: Collection[TrialView] = ()) -> None:
+    def __init__(self, trials: Iterable[TrialView] = ()) -> None:
         self._kept: dict[int, _Kept] = {}
-        self._ordinals: dict[str, tuple[TrialView, int]] = {}
+        self._ordinals: dict[str, int] = {}
+        """By name."""
+        self._twins: dict[int, dict[str, _Kept]] = {}
+        """Ordinals with several trials: all of them, the one that counts last."""
         self._open: dict[int, Row] = {}
         self.invalid: dict[int, Row] = {}
         """Those that ended Invalid."""
@@ -66,14 +71,20 @@ class Rows(Mapping[int, Row]):
         self._throttled: defaultdict[str, list[_When]] = defaultdict(list)
         self.phases: Counter[tuple[str, Phase]] = Counter()
         """By mode and phase."""
+        self.tasks: Counter[str] = Counter()
+        """By task."""
         self._plan: FrozenPlan | None = None
+        """That the groups are of."""
+        self._members = 0
         self._finished: Counter[int] = Counter()
+        self._complete: set[int] = set()
+        self._absent: tuple[FrozenPlan, dict[int, None]] | None = None
         self.sealed: Counter[str] = Counter()
         """By configuration."""
         self.shares: Counter[Decimal] = Counter()
         """Of requests that the provider answered 429: how many last attempts met it."""
         self.spent = NOTHING
-        self.update(trials)
+        self.move(trials)
 
     def __getitem__(self, ordinal: int) -> Row:
         return self._kept[ordinal].row
@@ -92,32 +103,36 @@ class Rows(Mapping[int, Row]):
         """Those that are not terminal."""
         return self._open
 
-    def update(self, trials: Collection[TrialView]) -> None:
-        """These are the trials now. A view that is the very one that was seen last has not changed. One that cannot be read is an
-        error each time, not only the first."""
-        known = self._ordinals
-        for view in trials:
-            before = known.get(view.name)
-            if before is None or before[0] is not view:
-                kept = _Kept.of(view)
-                if before is not None:
-                    self._drop(before[1])
-                self._put(kept)
-                known[view.name] = (view, kept.row.ordinal)
-        if len(known) > len(trials):
-            alive = {view.name for view in trials}
-            for name in [name for name in known if name not in alive]:
-                self._drop(known.pop(name)[1])
-            for view in trials:  # a twin of what went counts again
-                if known[view.name][1] not in self._kept:
-                    self._put(_Kept.of(view))
+    def move(self, put: Iterable[TrialView], gone: Iterable[str] = ()) -> None:
+        """``put``: trials that are new or have changed, in the order of their last change; ``gone``: names of those that are no
+        more. What cannot be read is an error before anything is moved. To hear of the same change again changes nothing."""
+        new = [_Kept.of(view) for view in put]
+        left = [self._leave(name) for name in gone]
+        for kept in new:
+            left.append(self._leave(kept.row.name))
+            self._enter(kept)
+        if any(ordinal is not None and ordinal not in self._kept for ordinal in left):
+            self._absent = None  # one is to be made again: where in the order, is found when somebody asks
+
+    def absent(self, plan: FrozenPlan) -> Iterable[int]:
+        """Ordinals of the plan that have no trial, in the order of admission."""
+        if self._absent is None or self._absent[0] is not plan:
+            self._absent = plan, {ordinal: None for ordinal in order_of(plan).ordinals if ordinal not in self._kept}
+        return self._absent[1]
 
     def finished(self, plan: FrozenPlan) -> Mapping[int, int]:
         """By group of the plan: trials that are terminal and not cancelled."""
         if self._plan is not plan:
             self._plan = plan
             self._finished = Counter(plan.group_of(ordinal) for ordinal, kept in self._kept.items() if _is_finished(kept.row))
+            self._members = plan.repeats * len(plan.modes)
+            self._complete = {group for group, number in self._finished.items() if number == self._members}
         return self._finished
+
+    def complete(self, plan: FrozenPlan) -> AbstractSet[int]:
+        """Groups of the plan all of whose trials are finished."""
+        self.finished(plan)
+        return self._complete
 
     def newest_ends(self, number: int) -> list[End]:
         """The last end of those trials that have one, newest first, at most ``number``."""
@@ -134,10 +149,38 @@ class Rows(Mapping[int, Row]):
         assert end is not None  # what stands in an order of ends has one
         return end
 
+    def _enter(self, kept: _Kept) -> None:
+        """A trial whose name is not here. Of two Trials of one ordinal (somebody made one by hand) the later counts."""
+        row = kept.row
+        known = self._kept.get(row.ordinal)
+        if known is not None:
+            self._twins.setdefault(row.ordinal, {known.row.name: known})[row.name] = kept
+            self._drop(row.ordinal)
+        self._ordinals[row.name] = row.ordinal
+        self._put(kept)
+
+    def _leave(self, name: str) -> int | None:
+        """Take a trial out; its ordinal, None if it was not here. A twin of it counts again."""
+        ordinal = self._ordinals.pop(name, None)
+        if ordinal is None:
+            return None
+        counts = self._kept[ordinal].row.name == name
+        if counts:
+            self._drop(ordinal)
+        twins = self._twins.get(ordinal)
+        if twins is not None:
+            del twins[name]
+            *_, last = twins.values()
+            if counts:
+                self._put(last)
+            if len(twins) == 1:
+                del self._twins[ordinal]
+        return ordinal
+
     def _put(self, kept: _Kept) -> None:
         row = kept.row
-        if row.ordinal in self._kept:  # two Trials of one ordinal: somebody made one by hand; the later seen counts
-            self._drop(row.ordinal)
+        if self._absent is not None:
+            self._absent[1].pop(row.ordinal, None)
         self._kept[row.ordinal] = kept
         for belongs, where in self._sets(row):
             if belongs:
@@ -151,9 +194,7 @@ class Rows(Mapping[int, Row]):
         self.spent = self.spent.plus(kept.spent)
 
     def _drop(self, ordinal: int) -> None:
-        kept = self._kept.pop(ordinal, None)
-        if kept is None:
-            return
+        kept = self._kept.pop(ordinal)
         row = kept.row
         for _, where in self._sets(row):
             where.pop(ordinal, None)
@@ -177,8 +218,12 @@ class Rows(Mapping[int, Row]):
     def _count(self, kept: _Kept, number: int) -> None:
         row, met = kept.row, None if kept.end is None else kept.end.throttled
         self.phases[(row.mode, row.phase)] += number
+        self.tasks[row.task] += number
         if self._plan is not None and _is_finished(row):
-            self._finished[self._plan.group_of(row.ordinal)] += number
+            group = self._plan.group_of(row.ordinal)
+            self._finished[group] += number
+            whole = self._finished[group] == self._members
+            (self._complete.add if whole else self._complete.discard)(group)
         if row.phase is Phase.SEALED:
             self.sealed[row.configuration] += number
         if met is not None:

@@ -24,7 +24,7 @@ from realcli_operator.reconcile.renewal import is_renewable
 from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.suspects import left_out
 from realcli_operator.reconcile.sweepstatus import newly_unready, only_counts
-from realcli_operator.reconcile.tally import count, group_input, rounds_of, rows_of
+from realcli_operator.reconcile.tally import count, group_input, rounds_of
 
 MAX_RERUNS = 100
 
@@ -56,7 +56,7 @@ class SweepStep:
         self.status = facts.status.model_copy(update={"reruns": [one for one in facts.status.reruns if not self._is_there(one)]})
         self.draft = Draft(grants=facts.granted)
         self.blocked: tuple[str, str] | None = None  # why a judge or report pod does not start
-        self.rows = rows_of(facts.trials) if facts.rows is None else facts.rows
+        self.rows = facts.rows
         self.spent = False  # the budget
         self.unconfirmed = False  # whether a person has to say yes first
         self.cancelled = facts.spec.cancel

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from realcli.api.outcomes import Phase
 from realcli.api.plan import Plan as FrozenPlan
 from realcli.api.sweepstatus import ModeCounts, SweepCounts
 from realcli.scoring.records import GroupInput, GroupMember
-from realcli_operator.kube.views import TrialView
 from realcli_operator.reconcile.facts import trial_status
 from realcli_operator.reconcile.origin import source_counts
 from realcli_operator.reconcile.recent import Row
 from realcli_operator.reconcile.rows import Rows
-
-
-def rows_of(trials: Iterable[TrialView]) -> Rows:
-    """Trials by ordinal. Unknown phases (a newer operator's) count as pending."""
-    return Rows(tuple(trials))
 
 
 def count(plan: FrozenPlan, rows: Rows, judged: Collection[int], withdrawn: Collection[str] = ()) -> SweepCounts:
@@ -35,7 +29,7 @@ def count(plan: FrozenPlan, rows: Rows, judged: Collection[int], withdrawn: Coll
     running = phases[Phase.WORKING] + phases[Phase.VERIFYING]
     never = 0
     if withdrawn:
-        there = sum(row.task in withdrawn for row in rows.values())
+        there = sum(rows.tasks[task] for task in withdrawn)
         never = len(withdrawn) * (plan.size // len(plan.tasks)) - there
     incomplete = {plan.group_of(ordinal) for ordinal in rows.invalid}.intersection(judged)
     counts = SweepCounts(
@@ -63,14 +57,12 @@ def complete_groups(plan: FrozenPlan, rows: Rows, withdrawn: Collection[str] = (
     ``again``. One with a cancelled trial never is: it is not to be judged."""
     if plan.judged_only:  # they ended in another sweep
         return list(range(plan.groups))
-    members = plan.repeats * len(plan.modes)
-    left_out = {index for index, task in enumerate(plan.tasks) if task.name in withdrawn}
-    open_ = {plan.group_of(ordinal) for ordinal in again}
-    return sorted(
-        group
-        for group, number in rows.finished(plan).items()
-        if number == members and group % len(plan.tasks) not in left_out and group not in open_
-    )
+    groups = rows.complete(plan)
+    if withdrawn or again:
+        left_out = {index for index, task in enumerate(plan.tasks) if task.name in withdrawn}
+        open_ = {plan.group_of(ordinal) for ordinal in again}
+        groups = {group for group in groups if group % len(plan.tasks) not in left_out and group not in open_}
+    return sorted(groups)
 
 
 def rounds_of(plan: FrozenPlan, rows: Rows) -> dict[int, int]:

@@ -28,6 +28,7 @@ from realcli_operator.pods.parts import SweepContext
 from realcli_operator.pods.trial import trial_pod
 from realcli_operator.reconcile.facts import SweepFacts, TrialFacts, sweep_spec, sweep_status, trial_spec, trial_status
 from realcli_operator.reconcile.plans import PodIntent
+from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.sweep import decide_sweep
 from realcli_operator.reconcile.trial import decide_trial
 
@@ -51,7 +52,7 @@ def the_sweep(old: Mapping[str, Any], plan: Plan) -> SweepFacts:
     metadata = {key: sweep[key] for key in ("namespace", "name", "uid")} | {"resourceVersion": "1", "generation": 1}
     view = sweep_view({"metadata": metadata, "spec": sweep["spec"], "status": sweep["status"]})
     trials = tuple(the_trial(old, number) for number in range(len(old["trials"])))
-    return SweepFacts(sweep=view, spec=sweep_spec(view), status=sweep_status(view), plan=plan, trials=trials)
+    return SweepFacts(sweep=view, spec=sweep_spec(view), status=sweep_status(view), plan=plan, rows=Rows(trials))
 
 
 def the_trial(old: Mapping[str, Any], number: int) -> TrialView:
@@ -83,7 +84,7 @@ def test_its_sweep_goes_on(old: Mapping[str, Any], plan: Plan) -> None:
     assert step.grants == {"first-00001"}
     assert step.status is not None
     assert (step.status.state, step.status.counts.sealed) == ("Running", 1)
-    trial = facts.trials[1]
+    trial = facts.rows[1].view
     granted = TrialFacts(
         trial=trial, spec=trial_spec(trial), status=trial_status(trial), pods=(), sweep=facts.spec, plan=plan, granted=True
     )
@@ -94,7 +95,7 @@ def test_its_sweep_goes_on(old: Mapping[str, Any], plan: Plan) -> None:
 def test_its_images_are_started_as_they_can_be(old: Mapping[str, Any], plan: Plan, intent: PodIntent) -> None:
     """The pods of a planned sweep are made of the images it was planned with; that toolkit has no bin/clean."""
     facts = the_sweep(old, plan)
-    trial = facts.trials[1]
+    trial = facts.rows[1].view
     pod = trial_pod(context(facts, plan), trial_spec(trial), trial.name, trial.uid, intent)
     untrusted, session = pod["spec"]["containers"]
     assert session["image"] == "session:0.1.0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from realcli_operator.kube.names import LABEL_SWEEP, LABEL_TRIAL, Kind
 from realcli_operator.kube.project import project
 from realcli_operator.kube.store import Store
+from realcli_operator.kube.tombstones import Tombstones
 from realcli_operator.kube.views import View
 
 
@@ -161,3 +163,16 @@ def test_snapshot_survives_changes(pod_manifest: Any) -> None:
     for sweep in store.sweeps():
         store.delete(sweep)
     assert store.size(Kind.SWEEP) == 0
+
+
+def test_the_newest_deletions_are_remembered_whatever_a_uid_looks_like() -> None:
+    tombs = Tombstones(3)
+    plain = [str(UUID(int=number)) for number in (10, 171, 2**127)]
+    for uid in ("uid-a", *plain[:2], plain[1]):
+        tombs.add(uid)
+    assert all(uid in tombs for uid in ("uid-a", *plain[:2]))
+    tombs.add(plain[2])
+    assert ("uid-a" in tombs, len(tombs)) == (False, 3)
+    assert all(uid in tombs for uid in plain)
+    odd = [plain[1].upper(), plain[1].replace("-", ""), plain[1][:-1] + "g", plain[1][:-2] + "  ", str(UUID(int=11))]
+    assert not any(uid in tombs for uid in odd)

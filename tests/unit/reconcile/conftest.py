@@ -17,6 +17,7 @@ from realcli.api.trial import TrialSpec, TrialStatus
 from realcli_operator.kube.names import LABEL_ATTEMPT, LABEL_ROLE, LABEL_SWEEP, LABEL_TRIAL
 from realcli_operator.kube.views import Condition, ContainerState, ContainerView, JobView, PodView, SweepView, TrialView
 from realcli_operator.reconcile.facts import JobFacts, SweepFacts, TrialFacts
+from realcli_operator.reconcile.rows import Rows
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SEAL = "sha256:" + "5" * 64
@@ -214,6 +215,7 @@ class A:
     def sweep_facts(self, **values: Any) -> SweepFacts:
         spec = values.pop("spec", None) or self.spec()
         status = values.pop("status", None) or SweepStatus()
+        values.setdefault("rows", Rows(values.pop("trials", ())))
         return SweepFacts(sweep=self.sweep(spec, status), spec=spec, status=status, **values)
 
     def job(

@@ -23,7 +23,7 @@ from realcli_operator.reconcile.concurrency import _Flights, shown, throttled_ca
 from realcli_operator.reconcile.conditions import with_condition
 from realcli_operator.reconcile.policy import Policy
 from realcli_operator.reconcile.recent import Lane, Row, Scope, ends_of
-from realcli_operator.reconcile.tally import rows_of
+from realcli_operator.reconcile.rows import Rows
 
 POLICY = Policy()
 BOTH = ("one.x", "two.y")
@@ -69,7 +69,7 @@ class World:
 
     @property
     def rows(self) -> dict[int, Row]:
-        return rows_of(self.trials.values())
+        return Rows(self.trials.values())
 
     def breaker(self, later: float = 0) -> Breaker:
         rows = self.rows

@@ -18,8 +18,8 @@ from realcli_operator.reconcile.conditions import find
 from realcli_operator.reconcile.confirming import ConfirmAbove, confirmation
 from realcli_operator.reconcile.measured import due, measured
 from realcli_operator.reconcile.policy import Policy
+from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.sweep import decide_sweep
-from realcli_operator.reconcile.tally import rows_of
 
 PRICED = {"prices": {"inputPerMillion": "1", "outputPerMillion": "2"}}
 KEY = {"secretRef": {"name": "judge", "key": "key"}}
@@ -121,7 +121,7 @@ def test_measured_from_statuses(a: Any) -> None:
         status = a.status(Phase.SEALED, started_at=a.at(7200), ended_at=a.at(3600), **values)
         return a.trial(status, ordinal=ordinal, plan=plan)
 
-    rows = rows_of([
+    rows = Rows([
         sealed(0, cost_usd="0.50"),
         sealed(2, cost_usd="0.25", earlier=Earlier(cost_usd="1")),
         sealed(4, cost_usd="0.25", earlier=Earlier(cost_usd="1", uncounted=1)),  # what the lost attempt cost nobody knows

@@ -60,6 +60,10 @@ def trial(ordinal: int, status: dict[str, Any], name: str = "") -> TrialView:
 
 
 CHANGES = st.lists(st.tuples(st.integers(0, 15), st.one_of(st.none(), STATUSES)), max_size=12)
+NAMED = st.lists(
+    st.tuples(st.integers(0, 15), st.sampled_from(["", "", "twin", "other"]), st.one_of(st.none(), STATUSES)), max_size=12
+)
+"""Those with a name of their own were made by hand, and may change their ordinal."""
 LISTED = st.sampled_from(["seen", "listed again", "all gone and back"])
 """What happened to the trials that did not change: their views are the same, equal ones, or those of new objects."""
 
@@ -80,31 +84,38 @@ def seen(rows: Rows, plan: Any) -> dict[str, Any]:
         "two": rows.newest_ends(2),
         "throttle": rows.throttle_ends(2),
         "shares": dict(rows.shares),
+        "tasks": +rows.tasks,
+        "complete": set(rows.complete(plan)),
+        "absent": list(rows.absent(plan)),
     }
 
 
 @settings(max_examples=200, deadline=None)
-@given(rounds=st.lists(st.tuples(LISTED, CHANGES, st.booleans()), min_size=1, max_size=4))
+@given(rounds=st.lists(st.tuples(LISTED, NAMED, st.booleans()), min_size=1, max_size=4))
 def test_changes_lead_to_what_is_built_at_once(rounds: list[Any], a: Any) -> None:
     """After each step, whether it was looked at before or not (from the first look on, groups are kept up to date)."""
     plan = a.plan(tasks=2, repeats=2)
-    kept, trials = Rows(), dict[int, TrialView]()
+    kept, trials = Rows(), dict[str, TrialView]()
     for listed, changes, looked_at in rounds:
+        changed = dict[str, None]()
         if listed != "seen":
             new: dict[str, Any] = {"uid": "again", "resource_version": 2} if listed == "all gone and back" else {}
-            trials = {ordinal: replace(view, **new) for ordinal, view in trials.items()}
+            trials = {name: replace(view, **new) for name, view in trials.items()}
+            changed = dict.fromkeys(trials)
         if listed == "all gone and back":
-            kept.update(())
+            kept.move((), trials)
             assert seen(kept, plan) == seen(Rows(), plan)
-        for ordinal, status in changes:
-            if status is None:
-                trials.pop(ordinal, None)
-            else:
-                trials[ordinal] = trial(ordinal, status)
-        kept.update(tuple(trials.values()))
+        for ordinal, name, status in changes:
+            view = trial(ordinal, status or {}, name)
+            for where in (trials, changed):
+                where.pop(view.name, None)
+            changed[view.name] = None
+            if status is not None:
+                trials[view.name] = view
+        kept.move([trials[name] for name in changed if name in trials], [name for name in changed if name not in trials])
         if looked_at:
-            assert seen(kept, plan) == seen(Rows(tuple(trials.values())), plan)
-    assert seen(kept, plan) == seen(Rows(tuple(trials.values())), plan)
+            assert seen(kept, plan) == seen(Rows(trials.values()), plan)
+    assert seen(kept, plan) == seen(Rows(trials.values()), plan)
 
 
 def test_a_trial_that_cannot_be_read_is_an_error_each_time_and_moves_nothing(a: Any) -> None:
@@ -113,14 +124,14 @@ def test_a_trial_that_cannot_be_read_is_an_error_each_time_and_moves_nothing(a: 
         trial(1, {"phase": "Sealed", "costUSD": "1", "tokens": {"input": 1}}),
         trial(2, {"phase": "Sealed", "tokens": "many"}),
     )
-    rows = Rows((good, trial(2, {"phase": "Working"})))
+    rows = Rows((trial(1, {"phase": "Working"}), trial(2, {"phase": "Working"}), trial(3, {"phase": "Working"})))
     before = seen(rows, plan)
     for _ in range(2):
         with pytest.raises(AttributeError):
-            rows.update((good, bad))
+            rows.move((good, bad), ["s-00003"])
         assert seen(rows, plan) == before
     mended = trial(2, {"phase": "Invalid"})
-    rows.update((good, mended))
+    rows.move((good, mended), ["s-00003"])
     assert seen(rows, plan) == seen(Rows((good, mended)), plan)
 
 
@@ -158,17 +169,26 @@ def test_a_second_trial_of_an_ordinal_counts_once() -> None:
     first = trial(3, {"phase": "Working"})
     rows = Rows((first, twin))
     assert (len(rows), rows[3].name, len(rows.open)) == (1, "made-by-hand", 0)
-    rows.update((first,))
+    rows.move((), [twin.name])
     assert (len(rows), rows[3].name, sum(rows.phases.values())) == (1, first.name, 1)
-    rows.update((first, twin))
-    rows.update(())
+    rows.move((twin,))
+    rows.move((), [first.name, twin.name])
     assert (len(rows), sum(rows.phases.values())) == (0, 0)
 
 
 def test_a_name_that_is_of_another_ordinal_now_is_of_no_other() -> None:
     rows = Rows((trial(3, {"phase": "Sealed"}, name="one"),))
-    rows.update((trial(4, {"phase": "Invalid"}, name="one"),))
+    rows.move((trial(4, {"phase": "Invalid"}, name="one"),))
     assert (set(rows), set(rows.invalid), sum(rows.phases.values())) == ({4}, {4}, 1)
+
+
+def test_a_trial_that_is_gone_is_to_be_made_again_where_it_stood(a: Any) -> None:
+    plan = a.plan(tasks=2, repeats=2)
+    order = list(Rows().absent(plan))
+    rows = Rows(trial(ordinal, {}) for ordinal in order[:4])
+    assert list(rows.absent(plan)) == order[4:]
+    rows.move((), [rows[order[1]].name])
+    assert list(rows.absent(plan)) == [order[1], *order[4:]]
 
 
 def test_the_sum_of_nothing_is_nothing(a: Any) -> None:

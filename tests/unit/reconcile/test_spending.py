@@ -11,8 +11,8 @@ from realcli.api.outcomes import Phase
 from realcli.api.sweep import SweepSpec
 from realcli.api.sweepstatus import Tokens
 from realcli.api.trial import Earlier, TrialStatus
+from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.spending import Spending, earlier_of, spending_of, usd_text
-from realcli_operator.reconcile.tally import rows_of
 
 USED = Tokens(input=100, cache_read=20, cache_write=3, output=7)
 
@@ -26,7 +26,7 @@ def spec(a: Any, prices: bool = True, **changes: Any) -> SweepSpec:
 
 
 def spent(a: Any, *statuses: TrialStatus, prices: bool = True) -> Spending:
-    rows = rows_of(a.trial(status, ordinal=ordinal) for ordinal, status in enumerate(statuses))
+    rows = Rows(a.trial(status, ordinal=ordinal) for ordinal, status in enumerate(statuses))
     return spending_of(rows.values(), spec(a, prices))
 
 

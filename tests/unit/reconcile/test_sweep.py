@@ -18,9 +18,10 @@ from realcli_operator.reconcile.facts import JobFacts, PlanLog
 from realcli_operator.reconcile.order import order_of
 from realcli_operator.reconcile.plans import JobIntent, SweepPlan, Task
 from realcli_operator.reconcile.policy import Policy
+from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.sweep import decide_sweep
 from realcli_operator.reconcile.sweepstatus import blocked
-from realcli_operator.reconcile.tally import complete_groups, count, rows_of
+from realcli_operator.reconcile.tally import complete_groups, count
 
 
 def decide(a: Any, facts: Any, later: float = 0) -> SweepPlan:
@@ -407,7 +408,7 @@ class TestParts:
     def test_counts_add_up(self, a: Any) -> None:
         frozen = a.plan(tasks=2, repeats=2)
         trials = (a.settled(0), a.settled(1, Phase.INVALID, "NodeLost"), a.trial(a.status(), ordinal=2), a.trial(ordinal=3))
-        counts = count(frozen, rows_of(trials), ())
+        counts = count(frozen, Rows(trials), ())
         assert counts.pending + counts.working + counts.verifying + counts.sealed + counts.invalid == counts.total == 8
         assert (counts.collab.sealed, counts.exec.invalid, counts.exec.total) == (1, 1, 4)
 
@@ -415,20 +416,20 @@ class TestParts:
         frozen = a.plan(tasks=3, repeats=2)
         for group in range(frozen.groups):
             trials = tuple(a.settled(i) for i in frozen.ordinals_of_group(group))
-            assert complete_groups(frozen, rows_of(trials)) == [group]
-            assert complete_groups(frozen, rows_of(trials[1:])) == []
+            assert complete_groups(frozen, Rows(trials)) == [group]
+            assert complete_groups(frozen, Rows(trials[1:])) == []
 
     def test_parallelism_may_shrink_below_what_runs(self, a: Any) -> None:
-        rows = rows_of([*(a.trial(a.status(), ordinal=i) for i in range(4)), a.trial(ordinal=4)])
+        rows = Rows([*(a.trial(a.status(), ordinal=i) for i in range(4)), a.trial(ordinal=4)])
         assert admit(a.plan(tasks=4, repeats=4), rows, frozenset(), Bounds(2), a.now, Policy()).new == ()
         assert missing(a.plan(tasks=4, repeats=4), rows, 4, 50) == ()
 
     def test_an_unknown_phase_counts_as_pending(self, a: Any) -> None:
         view = a.replace(a.trial(), status={"phase": "Dreaming"})
-        assert rows_of([view])[0].phase is Phase.PENDING
+        assert Rows([view])[0].phase is Phase.PENDING
 
     def test_policy_bounds_the_creations_of_a_step(self, a: Any) -> None:
-        rows = rows_of(())
+        rows = Rows(())
         assert len(missing(a.plan(tasks=4, repeats=4), rows, 1000, Policy().creates_per_step)) == 32
         assert len(missing(a.plan(tasks=4, repeats=4), rows, 1000, 5)) == 5
 

@@ -14,7 +14,7 @@ from realcli_operator.reconcile.admission import Bounds, admit
 from realcli_operator.reconcile.conditions import with_condition
 from realcli_operator.reconcile.plans import PodIntent, TrialPlan
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.tally import rows_of
+from realcli_operator.reconcile.rows import Rows
 from realcli_operator.reconcile.trial import decide_trial
 
 
@@ -59,7 +59,7 @@ class TestStart:
         waiting = a.status(Phase.PENDING, attempt=1, invalid_attempts=1, retry_after=time)
         plan = decide(a, a.facts(waiting))
         assert plan.create == PodIntent(2)
-        rows = rows_of([a.trial(waiting)])
+        rows = Rows([a.trial(waiting)])
         admission = admit(a.plan(), rows, frozenset(), Bounds(1), a.now, Policy())
         assert (admission.new, admission.next_due) == (("first-00000",), None)
 
@@ -554,5 +554,5 @@ class TestQueued:
 
     def test_a_queued_trial_takes_a_place(self, a: Any) -> None:
         status, _ = self.queued(a)
-        rows = rows_of([a.trial(status, ordinal=0), a.trial(ordinal=1)])
+        rows = Rows([a.trial(status, ordinal=0), a.trial(ordinal=1)])
         assert admit(a.plan(), rows, frozenset(), Bounds(1), a.now, Policy()).new == ()
