@@ -1,6 +1,6 @@
 """`make bench-operator`: the operator on real servers and kwok nodes; a JSON file per run in docs/bench/operator, and the page.
 
-Without options: the full sweep, then pairs of a smaller one with plain Jobs, then a kill, then the latency. `--draw` only draws.
+Without options: the full sweep, then pairs of a smaller one with plain Jobs, then one a tenth as large, a kill, the latency. `--draw` only draws.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bench.operator.page import PACE, RESULTS, ROOT, draw
 from bench.operator.peers import of_script
 from bench.run import machine
 
-FULL, PAIR, SMALL = 19_998, 1_980, 1_980
+FULL, PAIR, SMALL = 19_998, 3_960, 1_980
 PAIRS = 3
 MEASURED = ("bench/operator", "crds", "operator", "realcli")
 """What a result depends on."""
@@ -135,8 +135,9 @@ def everything(parallelism: int) -> list[dict[str, Any]]:
     """All that the page shows."""
     found = [measured(partial(of_sweep, Options(Size.of(FULL), parallelism)), "full")]
     found += pairs(PAIRS, PAIR, parallelism)
-    rate = min(one["trialsPerMinute"] for one in found if (one["kind"], one["what"]) == ("pair", "sweep"))
-    found.append(measured(partial(of_sweep, Options(Size.of(PAIR), parallelism, kill=0.5)), "kill"))
+    found.append(measured(partial(of_sweep, Options(Size.of(SMALL), parallelism)), "single"))
+    rate = max(one["trialsPerMinute"] for one in found if (one["kind"], one["what"]) == ("pair", "sweep"))
+    found.append(measured(partial(of_sweep, Options(Size.of(SMALL), parallelism, kill=0.5)), "kill"))
     found.append(measured(partial(of_sweep, paced(PACE * rate, SMALL)), "latency"))
     found.append(measured(of_burst, "burst"))
     return found

@@ -1,7 +1,8 @@
-"""The floor: the same pods with nobody who looks after them, two per trial, the second when the first has succeeded.
+"""The floor: the same pods with nobody who looks after them, two per trial, the second when the first has succeeded, one per
+group.
 
-`python -m bench.operator.bare KUBECONFIG TEMPLATES TRIALS WINDOW`, as `bench.operator.jobs`. No Job, no Trial, no retry, nothing
-kept: what the API server, the scheduler, kwok and the stand-in need for a pod whoever makes it.
+`python -m bench.operator.bare KUBECONFIG TEMPLATES TRIALS WINDOW GROUP JUDGES`, as `bench.operator.jobs`. No Job, no Trial, no
+retry, nothing kept: what the API server, the scheduler, kwok and the stand-in need for a pod whoever makes it.
 """
 
 import asyncio
@@ -16,19 +17,27 @@ from bench.operator.servers import NAMESPACE
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
-async def main(kubeconfig: str, templates: str, trials: str, parallelism: str) -> None:
+async def main(kubeconfig: str, templates: str, trials: str, parallelism: str, size: str, judges: str) -> None:
     """Run all trials."""
-    window, done = asyncio.Semaphore(int(parallelism)), dict[str, asyncio.Future[None]]()
+    window, judging, done = asyncio.Semaphore(int(parallelism)), asyncio.Semaphore(int(judges)), dict[str, asyncio.Future[None]]()
     roles: dict[str, Any] = json.loads(Path(templates).read_text())  # noqa: ASYNC240
+
+    async def run(http: Http, name: str, role: str) -> None:
+        pod = roles[role]["spec"]["template"]
+        done[name] = asyncio.get_running_loop().create_future()
+        await http.send("POST", PODS, {"metadata": pod["metadata"] | {"name": name}, "spec": pod["spec"]})
+        await done[name]
+        await http.send("DELETE", f"{PODS}/{name}")
 
     async def trial(http: Http, number: int) -> None:
         async with window:
-            for role, template in roles.items():
-                name, pod = f"trial-{number:05d}-{role}", template["spec"]["template"]
-                done[name] = asyncio.get_running_loop().create_future()
-                await http.send("POST", PODS, {"metadata": pod["metadata"] | {"name": name}, "spec": pod["spec"]})
-                await done[name]
-                await http.send("DELETE", f"{PODS}/{name}")
+            await run(http, f"trial-{number:05d}-work", "work")
+            await run(http, f"trial-{number:05d}-verify", "verify")
+
+    async def group(http: Http, first: int) -> None:
+        await asyncio.gather(*(trial(http, number) for number in range(first, first + int(size))))
+        async with judging:
+            await run(http, f"group-{first:05d}-judge", "judge")
 
     async def watch(http: Http) -> None:
         async for _, pod in http.events(PODS, "fieldSelector=status.phase%3DSucceeded"):
@@ -38,7 +47,7 @@ async def main(kubeconfig: str, templates: str, trials: str, parallelism: str) -
 
     async with Http(Path(kubeconfig)) as http:
         watching = asyncio.create_task(watch(http))
-        await asyncio.gather(*(trial(http, number) for number in range(int(trials))))
+        await asyncio.gather(*(group(http, first) for first in range(0, int(trials), int(size))))
         watching.cancel()
 
 

@@ -1,6 +1,8 @@
-"""What people do without an operator: the same pods as plain Jobs, two per trial, the second when the first is complete.
+"""What people do without an operator: the same pods as plain Jobs, two per trial, the second when the first is complete, and one
+that judges a group when its trials are over.
 
-`python -m bench.operator.jobs KUBECONFIG TEMPLATES TRIALS WINDOW`. TEMPLATES holds the Job of each role; the rest is 20 lines.
+`python -m bench.operator.jobs KUBECONFIG TEMPLATES TRIALS WINDOW GROUP JUDGES`. TEMPLATES holds the Job of each role, GROUP is
+how many trials are judged together, JUDGES how many groups at once; the rest is some 25 lines.
 """
 
 import asyncio
@@ -15,19 +17,26 @@ from bench.operator.servers import NAMESPACE
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 
 
-async def main(kubeconfig: str, templates: str, trials: str, parallelism: str) -> None:
+async def main(kubeconfig: str, templates: str, trials: str, parallelism: str, size: str, judges: str) -> None:
     """Run all trials."""
-    window, done = asyncio.Semaphore(int(parallelism)), dict[str, asyncio.Future[None]]()
+    window, judging, done = asyncio.Semaphore(int(parallelism)), asyncio.Semaphore(int(judges)), dict[str, asyncio.Future[None]]()
     roles: dict[str, Any] = json.loads(Path(templates).read_text())  # noqa: ASYNC240
+
+    async def job(http: Http, name: str, role: str) -> None:
+        done[name] = asyncio.get_running_loop().create_future()
+        await http.send("POST", JOBS, roles[role] | {"metadata": {"name": name}})
+        await done[name]
+        await http.send("DELETE", f"{JOBS}/{name}?propagationPolicy=Background")
 
     async def trial(http: Http, number: int) -> None:
         async with window:
-            for role, template in roles.items():
-                name = f"trial-{number:05d}-{role}"
-                done[name] = asyncio.get_running_loop().create_future()
-                await http.send("POST", JOBS, template | {"metadata": {"name": name}})
-                await done[name]
-                await http.send("DELETE", f"{JOBS}/{name}?propagationPolicy=Background")
+            await job(http, f"trial-{number:05d}-work", "work")
+            await job(http, f"trial-{number:05d}-verify", "verify")
+
+    async def group(http: Http, first: int) -> None:
+        await asyncio.gather(*(trial(http, number) for number in range(first, first + int(size))))
+        async with judging:
+            await job(http, f"group-{first:05d}-judge", "judge")
 
     async def watch(http: Http) -> None:
         async for _, job in http.events(JOBS):
@@ -39,7 +48,7 @@ async def main(kubeconfig: str, templates: str, trials: str, parallelism: str) -
 
     async with Http(Path(kubeconfig)) as http:
         watching = asyncio.create_task(watch(http))
-        await asyncio.gather(*(trial(http, number) for number in range(int(trials))))
+        await asyncio.gather(*(group(http, first) for first in range(0, int(trials), int(size))))
         watching.cancel()
 
 

@@ -68,11 +68,13 @@ class Server:
         return self.popen.pid
 
     def start(self) -> None:
-        """Start it; its output goes to ``log``."""
+        """Start it; its output goes to ``log``. A session of its own is a share of the CPU of its own where the kernel groups by
+        session, as a container's is: without one a program of one thread starves beside one of twenty."""
         with self.log.open("ab") as log:
             self.popen = subprocess.Popen(
-                self.command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=os.environ | self.environment
-            )
+                self.command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+                env=os.environ | self.environment,
+            )  # fmt: skip
 
     def check(self) -> None:
         """RuntimeError if it has ended."""

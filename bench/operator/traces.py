@@ -13,6 +13,8 @@ from typing import Any
 
 OPERATOR, SCRIPT, CONTROLLERS, STAND_IN = "operator", "jobs", "controller-manager", "stand-in"
 """Users, one per program."""
+JUDGE = "-judge"
+"""How names of Jobs that judge end, and of bare pods; a script's."""
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 Json = dict[str, Any]
@@ -121,11 +123,13 @@ def bucket_of(folder: Path) -> dict[str, str]:
 @dataclass(frozen=True)
 class ScriptFound:
     """The run of a script: ``findings`` as those of a sweep, ``first`` and ``last`` as its: the first pod that was created, the
-    last word on a pod (the last status of a Job, or the last end of a bare pod). Seconds since the epoch."""
+    last word on a pod of a trial (the last status of its Job, or the last end of a bare pod); seconds since the epoch.
+    ``judged_meanwhile`` is the number of pods that judge and ended in that time."""
 
     findings: list[str]
     first: float
     last: float
+    judged_meanwhile: int
     writes_of_all: dict[str, int]
 
 
@@ -145,7 +149,7 @@ def script_found(log: Iterable[Request], journal: Collection[Json], pods: int, *
             made[request.name] += 1
         if (request.user, request.what) == (maker, "create pods"):
             started.append(request.time)
-        elif (request.user, request.resource) == final:
+        elif (request.user, request.resource) == final and not request.name.endswith(JUDGE):
             last = max(last, request.time)
     findings = [f"{name} was created {number} times" for name, number in made.items() if number > 1]
     ended = len({line["pod"] for line in journal})
@@ -157,4 +161,5 @@ def script_found(log: Iterable[Request], journal: Collection[Json], pods: int, *
     for number, told in counted:
         if number != pods:
             findings.append(f"{number} {told}, {pods} should have been")
-    return ScriptFound(findings, min(started, default=0.0), last, dict(writes))
+    meanwhile = sum(line["role"] == "judge" and line["at"] <= last for line in journal)
+    return ScriptFound(findings, min(started, default=0.0), last, meanwhile, dict(writes))

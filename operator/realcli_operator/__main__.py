@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import structlog
+import uvloop
 from prometheus_client import start_http_server
 
 from realcli_operator.execute import Executor
@@ -124,7 +125,7 @@ def main() -> int:
         print(f"realcli-operator: {error}", file=sys.stderr)
         return 2
     configure_logging(settings.log_level)
-    asyncio.run(operate(settings))
+    uvloop.run(operate(settings))
     return 0
 
 

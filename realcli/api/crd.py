@@ -93,6 +93,8 @@ class _Builder:
             result["x-kubernetes-list-type"] = "set"
         elif result.get("type") == "array":
             result["x-kubernetes-list-type"] = "atomic"
+        if path in definition.atomic:
+            result["x-kubernetes-map-type"] = "atomic"
         if path in definition.rules:
             result["x-kubernetes-validations"] = [rule.dump() for rule in definition.rules[path]]
 

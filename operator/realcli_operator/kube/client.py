@@ -14,7 +14,7 @@ from realcli_operator.kube.errors import AlreadyExists, Conflict, Gone, Invalid,
 from realcli_operator.kube.names import FIELD_MANAGER, RESOURCES, Kind, Resource
 from realcli_operator.kube.project import config_map_view, job_view, pod_view, project, sweep_view, trial_view
 from realcli_operator.kube.source import HttpSource, WatchSource
-from realcli_operator.kube.transport import JSON_PATCH, Transport
+from realcli_operator.kube.transport import JSON_PATCH, METADATA, Transport
 from realcli_operator.kube.views import ConfigMapView, JobView, Json, ObjectView, PodView, SweepView, TrialView
 
 
@@ -147,8 +147,9 @@ class KubeClient:
         if grace_seconds is not None:
             body["gracePeriodSeconds"] = grace_seconds
         try:
-            # The answer is the object as it was, or a Status: nothing is read from it.
-            await self._transport.request("DELETE", resource.path(namespace, name), resource=resource.plural, body=body)
+            # The answer is the object as it was, or a Status: nothing is read from it, so the server need not write it all.
+            path = resource.path(namespace, name)
+            await self._transport.request("DELETE", path, resource=resource.plural, body=body, accept=METADATA)
         except NotFound:
             return False
         return True

@@ -28,6 +28,8 @@ log = structlog.get_logger(__name__)
 
 JSON_PATCH: Final = "application/json-patch+json"
 JSON: Final = "application/json"
+METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+"""An answer without spec and status."""
 _WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -101,6 +103,7 @@ class Transport:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = JSON,
+        accept: str = JSON,
     ) -> bytes:
         """One request with retries on 429, 5xx and broken connections. A POST that is retried after a broken
         connection may meet its own first try as `AlreadyExists`."""
@@ -108,7 +111,7 @@ class Transport:
         while True:
             tries += 1
             try:
-                return await self._once(method, path, resource, query, body, content_type)
+                return await self._once(method, path, resource, query, body, content_type, accept)
             except TransientError as error:
                 if tries >= self.settings.tries:
                     raise
@@ -130,14 +133,14 @@ class Transport:
             response.close()  # not released: the rest of an endless body is never read
 
     async def _once(
-        self, method: str, path: str, resource: str, query: Mapping[str, str] | None, body: Any, content_type: str
+        self, method: str, path: str, resource: str, query: Mapping[str, str] | None, body: Any, content_type: str, accept: str
     ) -> bytes:
         if method in _WRITES:
             await self._limit.acquire()
         timeout = aiohttp.ClientTimeout(total=self.settings.request_timeout, sock_connect=self.settings.connect_timeout)
         code = "none"
         try:
-            response = await self._send(method, path, query, body, content_type, timeout)
+            response = await self._send(method, path, query, body, content_type, timeout, accept)
             async with response:
                 code = str(response.status)
                 data = await response.read()
@@ -162,8 +165,9 @@ class Transport:
         body: Any,
         content_type: str,
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
+        accept: str = JSON,
     ) -> aiohttp.ClientResponse:
-        headers = {"Accept": JSON, "Content-Type": content_type, "User-Agent": "realcli-operator"}
+        headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": "realcli-operator"}
         try:
             await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
             url = self._client.configuration.host + path + (f"?{urlencode(query)}" if query else "")

@@ -60,7 +60,7 @@ def jobs_run() -> tuple[list[Request], list[dict[str, Any]]]:
             asked("update jobs/status", begin + 5, "controller-manager", name=f"j{number}"),
             asked("delete jobs", begin + 6, "jobs", name=f"j{number}"),
         ]
-        journal.append({"pod": f"j{number}-x"})
+        journal.append({"pod": f"j{number}-x", "role": "work", "at": begin + 4})
     return log, journal
 
 
@@ -74,10 +74,24 @@ def test_plain_jobs_take_from_their_first_pod_to_their_last_status() -> None:
     assert found.writes_of_all == {"stand-in": 3, "jobs": 4, "controller-manager": 6}
 
 
+@pytest.mark.parametrize(("at", "meanwhile"), [(15.0, 1), (16.0, 0)])
+def test_pods_that_judge_do_not_make_a_run_longer_and_count_while_trials_run(at: float, meanwhile: int) -> None:
+    log, journal = jobs_run()
+    log += [
+        asked("create jobs", 14.0, "jobs", name="g-judge"),
+        asked("create pods", 14.0, "controller-manager", name=""),
+        asked("update jobs/status", 20.0, "controller-manager", name="g-judge"),
+    ]
+    journal.append({"pod": "g-judge-x", "role": "judge", "at": at})
+    found = script_found(log, journal, 3, jobs=True)
+    assert (found.findings, found.last, found.judged_meanwhile) == ([], 15.25, meanwhile)
+
+
 def test_bare_pods_take_from_the_first_to_the_end_of_the_last() -> None:
     log = [request for request in jobs_run()[0] if request.user == "stand-in"]
     log += [asked("create pods", at, "jobs", name=f"p{at}") for at in (3.0, 6.0)]
-    found = script_found(log, [{"pod": "p3.0"}, {"pod": "p6.0"}], 2, jobs=False)
+    journal = [{"pod": "p3.0", "role": "work", "at": 4.0}, {"pod": "p6.0", "role": "verify", "at": 14.0}]
+    found = script_found(log, journal, 2, jobs=False)
     assert (found.findings, found.first, found.last) == ([], 3.25, 14.25)
 
 
@@ -87,7 +101,7 @@ def test_bare_pods_take_from_the_first_to_the_end_of_the_last() -> None:
         ([asked("create jobs", 20.0, "jobs", name="j1")], [], "j1 was created 2 times"),
         ([asked("create jobs", 20.0, "jobs", name="j2")], [], "3 Jobs were asked for, 2 should have been"),
         ([asked("create pods", 20.0, "controller-manager")], [], "3 pods were created, 2 should have been"),
-        ([], [{"pod": "j0-y"}], "3 pods ended, 2 should have been"),
+        ([], [{"pod": "j0-y", "role": "work", "at": 4.0}], "3 pods ended, 2 should have been"),
     ],
 )
 def test_a_script_whose_run_is_not_whole_is_found(more: list[Request], journal: list[dict[str, Any]], said: str) -> None:
