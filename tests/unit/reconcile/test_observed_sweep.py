@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from realcli.api.plan import trial_name
 from realcli.api.termination import Result
@@ -84,7 +84,6 @@ class Steps(RuleBasedStateMachine):
         memory = observer.memory(self.sweep.uid)
         memory.looked, memory.plan = True, self.plan if self.known else None
 
-    @rule()
     def restart(self) -> None:
         self.observer = self.new()
 
@@ -106,17 +105,21 @@ class Steps(RuleBasedStateMachine):
         spec = {**view.spec, "ordinal": ordinal, "sweep": label}
         self.put(view, name=called, uid=made, owner_uid=uid, spec=spec, status=status)
 
-    @rule(group=st.integers(0, 3))
-    def whole(self, group: int) -> None:
-        """A group is complete, and there is a Job that has judged it."""
+    @rule(group=st.integers(0, 3), n=st.integers(1, 2))
+    def whole(self, group: int, n: int) -> None:
+        """A group is complete, and there is a Job that has judged it, before it was renewed."""
+        status = {"phase": "Sealed", "reason": "Completed", "attempt": 1, "round": n}
         for ordinal in self.plan.ordinals_of_group(group):
-            self.trial(ordinal, None, "mine", "first", {"phase": "Sealed", "reason": "Completed", "attempt": 1}, again=False)
+            self.trial(ordinal, None, "mine", "first", status, again=False)
         self.job(group, done=True, pod=True, run=1, result=Result.JUDGED)
 
-    @rule()
-    def rival(self) -> None:
-        """Another reads the same store: the first has to notice."""
-        outcome(lambda: now(self.new().sweep(KEY)))
+    @rule(times=st.integers(0, 5))
+    def rival(self, times: int) -> None:
+        """Now and then another operator reads the same store, which the first has to notice, or it begins anew."""
+        if times == 0:
+            outcome(lambda: now(self.new().sweep(KEY)))
+        elif times == 1:
+            self.restart()
 
     @rule(number=st.integers(0, 11))
     def delete(self, number: int) -> None:
@@ -173,10 +176,10 @@ class Steps(RuleBasedStateMachine):
         if found is not None:
             self.store.delete(found)
 
-    @rule(times=st.integers(1, 2))
-    def step(self, times: int) -> None:
-        """One that fails is tried again."""
-        for _ in range(times):
+    @invariant()
+    def step(self) -> None:
+        """After most changes, or after several. One that fails is tried again."""
+        for _ in range(self.version % 4 if hasattr(self, "store") else 0):
             mine, fresh = (outcome(lambda o=o: now(o.sweep(KEY))) for o in (self.observer, self.fresh()))
             if not isinstance(fresh, SweepFacts):
                 assert mine == fresh
@@ -184,7 +187,7 @@ class Steps(RuleBasedStateMachine):
             assert seen(mine.rows, self.plan) == seen(fresh.rows, self.plan) == seen(self.at_once(), self.plan)
             assert {name: (job.job, list(job.pods)) for name, job in mine.jobs.items()} == self.jobs_at_once()
             assert outcome(lambda f=mine: decide_sweep(f, self.a.now)) == outcome(lambda f=fresh: decide_sweep(f, self.a.now))
-        self.store.check()
+        getattr(self, "store", Store()).check()
 
     def fresh(self) -> Observer:
         """An operator that begins now, and reads a copy: it takes nothing from the other."""
@@ -213,7 +216,7 @@ class Steps(RuleBasedStateMachine):
 
 
 TestSteps = Steps.TestCase
-TestSteps.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestSteps.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
 
 
 class Looks(Store):
@@ -271,9 +274,25 @@ async def test_what_a_sweep_that_is_gone_leaves_does_not_grow(a: Any, store: Loo
         store.delete(a.settled(ordinal))
         assert len(changes.names) <= 5
     assert changes.lost
+    for group in range(4):
+        store.delete(a.job(judge_job("first", group), done=True))
     facts = await observer.sweep(KEY)
     assert facts is not None
     assert not facts.rows
+    assert not facts.jobs
+
+
+async def test_the_plan_says_which_trials_are_the_sweeps_own(a: Any, store: Looks) -> None:
+    observer = Observer(FakeKubeApi(FakeCluster()), store, Settings(images=a.platform().images), SystemClock(), Policy())
+    memory = observer.memory(a.sweep().uid)
+    memory.looked = True
+    facts = await observer.sweep(KEY)
+    assert facts is not None
+    assert len(facts.rows) == 8
+    memory.plan = a.plan(tasks=1, repeats=2)
+    facts = await observer.sweep(KEY)
+    assert facts is not None
+    assert set(facts.rows) == set(range(4))
 
 
 def test_what_was_judged_is_read_again_when_its_job_changes() -> None:
