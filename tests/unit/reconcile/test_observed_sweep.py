@@ -107,11 +107,12 @@ class Steps(RuleBasedStateMachine):
 
     @rule(group=st.integers(0, 3), n=st.integers(1, 2))
     def whole(self, group: int, n: int) -> None:
-        """A group is complete, and there is a Job that has judged it, before it was renewed."""
+        """A group is complete, and its Job has judged it; or it was renewed, which says nothing of the Job."""
         status = {"phase": "Sealed", "reason": "Completed", "attempt": 1, "round": n}
         for ordinal in self.plan.ordinals_of_group(group):
             self.trial(ordinal, None, "mine", "first", status, again=False)
-        self.job(group, done=True, pod=True, run=1, result=Result.JUDGED)
+        if n == 1:
+            self.job(group, done=True, pod=True, run=1, result=Result.JUDGED)
 
     @rule(times=st.integers(0, 5))
     def rival(self, times: int) -> None:
