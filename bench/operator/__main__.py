@@ -1,6 +1,7 @@
 """`make bench-operator`: the operator on real servers and kwok nodes; a JSON file per run in docs/bench/operator, and the page.
 
-Without options: the full sweep, then pairs of a smaller one with plain Jobs, then one a tenth as large, a kill, the latency. `--draw` only draws.
+Without options: the full sweep, then pairs of a smaller one with plain Jobs, then one a tenth as large, a kill, the latency.
+`--draw` only draws.
 """
 
 from __future__ import annotations
