@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from realcli_cli import main as command_line
 from realcli_judge.__main__ import main as judge
 from realcli_judge.inputs import Inputs
 from realcli_judge.reviewing import judged_checks
@@ -57,20 +55,6 @@ def here(sealed: SealedSweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REALCLI_KEY_JUDGE", "key")
     return tmp_path
-
-
-@pytest.fixture
-def realcli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`realcli …`: (exit status, standard output, standard error)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["realcli", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            command_line.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return run
 
 
 ROWS: list[tuple[tuple[str, ...], str]] = [

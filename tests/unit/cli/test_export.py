@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from realcli.ledger.seals import WorkSeal
-from realcli_cli import main as command_line
 from realcli_judge.__main__ import main as judge
 from tests.support.sealed_sweep import DEEDS, Deed, SealedSweep, write_sweep, write_trial
 
@@ -32,17 +31,9 @@ def sweep(sealed: SealedSweep, tmp_path: Path) -> SealedSweep:
 
 
 @pytest.fixture
-def realcli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def realcli(realcli: Run) -> Run:
     """`realcli export …`: (exit status, standard output, standard error)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["realcli", "export", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            command_line.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return run
+    return partial(realcli, "export")
 
 
 def at(sweep: SealedSweep, ordinal: int = 1, attempt: int = 1) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,20 +32,6 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> SealedSweep:
 @pytest.fixture
 def sweep(sealed: SealedSweep, tmp_path: Path) -> SealedSweep:
     return sealed.copy(tmp_path / "store")
-
-
-@pytest.fixture
-def realcli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`realcli …`: (exit status, standard output, standard error)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["realcli", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            command_line.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return run
 
 
 def attempt(sweep: SealedSweep, ordinal: int = 1) -> Path:

@@ -21,7 +21,6 @@ from realcli.known.gate import KNOWN_SET, Gate, Share, Stratum
 from realcli.scoring.tree import tree_of
 from realcli.storage.local import PART
 from realcli.storage.paths import calibration as calibration_of
-from realcli_cli import main as command_line
 from realcli_cli.recount.csvs import csvs_of
 from realcli_cli.recount.evidence import Evidence, read_sweep
 from realcli_cli.recount.expected import Recount
@@ -55,20 +54,6 @@ def sweep(whole: SealedSweep, tmp_path: Path) -> Path:
     """The folder of a copied sweep, free to be damaged."""
     copy = whole.copy(tmp_path / "store")
     return copy.directory / copy.root
-
-
-@pytest.fixture
-def realcli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`realcli …`: (exit status, standard output, standard error)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["realcli", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            command_line.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return run
 
 
 @pytest.fixture(scope="session")
