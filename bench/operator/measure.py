@@ -19,7 +19,7 @@ from bench.operator.audit import of_folder
 from bench.operator.ends import Size, sweep_of
 from bench.operator.http import LIMIT
 from bench.operator.servers import BURST, GC_SYNCS, JOB_SYNCS, NAMESPACE, NODES, QPS, ROOT, Server, Servers
-from bench.operator.traces import OPERATOR, WRITES, Request, log_of
+from bench.operator.traces import OPERATOR, WRITES, Request, log_of, steady
 from bench.operator.usage import cpu, machine_cpu, most_memory
 
 SWEEP = "bench"
@@ -172,6 +172,7 @@ def of_sweep(options: Options, keep: Path | None = None) -> Json:
         (here.folder / "size.json").write_text(json.dumps({"trials": size.trials, "groups": size.groups}))
         (here.folder / "sweep.json").write_text(json.dumps(here.servers.ask("GET", f"{SWEEPS}/{SWEEP}")))
         here.quiet()
+        journal = [json.loads(line) for line in here.journal.read_text().splitlines()]
         found = of_folder(here.folder, size.trials, size.groups)
         if back is not None:
             back["firstWriteAfterSeconds"] = first_write(log_of(here.folder), back["startedAt"])
@@ -186,6 +187,7 @@ def of_sweep(options: Options, keep: Path | None = None) -> Json:
         "what": "sweep", **what_was(options), "state": status["state"], "completeSeconds": round(complete, 1),
         "trialsSeconds": round(seconds, 1), "trialsPerMinute": round(60 * size.trials / seconds, 1),
         "podsPerMinute": round(60 * (2 * size.trials + found.judged_meanwhile) / seconds, 1),
+        "steadyPodsPerMinute": round(steady(journal), 1),
         "use": used_by, "operatorMiB": round(memory, 1), "cpuPerPodMs": per_pod(used_by, 2 * size.trials + size.groups),
         "operatorCPUPerTrialMs": round(1000 * used_by["cpuSeconds"]["operator"] / size.trials, 2),
         "audit": asdict(found) | {"findings": found.findings[:50], "numberOfFindings": len(found.findings)},

@@ -129,7 +129,8 @@ def _ratio(pairs: Sequence[Pair]) -> tuple[str, str, bool | None]:
     if not pairs:
         return what, "", None
     ratios = [_pace_ratio(pair) for pair in pairs]
-    return what, _spread(ratios), statistics.median(ratios) >= RATIO
+    whole = statistics.median(_whole_ratio(pair) for pair in pairs)
+    return what, f"{_spread(ratios)} (the whole runs: {whole:.2f})", statistics.median(ratios) >= RATIO
 
 
 def _linear(sweeps: Sequence[Json]) -> tuple[str, str, bool | None]:
@@ -232,12 +233,15 @@ def _beside_jobs(pairs: Sequence[Pair]) -> list[str]:
         "The same pods as plain Jobs (`bench/operator/jobs.py`, a short script: two Jobs per trial and one that judges per "
         "group, same window), and bare, with nobody who looks after them (`bench/operator/bare.py`, the floor), in turn on the "
         "same machine, each time from another one on. The time is from the first pod created to the last status written of a "
-        "trial, or of a Job or bare pod of one; the pods are those of trials and those that judged meanwhile. Writes and CPU are "
-        "those of everybody and of all processes of the benchmark from beginning to end, per pod that ran: what other work on "
-        "the machine does to the pace, it does hardly to that.\n",
-        "| trials | window | first | pods/min: sweep | Jobs | bare | ratio to Jobs | writes per pod: "
+        "trial, or of a Job or bare pod of one; the pods are those of trials and those that judged meanwhile. The window is full "
+        "between a fifth and four fifths of the ends of trials: what comes before and after (a sweep begins with a few trials, "
+        "until one has worked) weighs in these runs, and little in one of 19,998. Writes and CPU are those of everybody and of "
+        "all processes of the benchmark from beginning to end, per pod that ran: what other work on the machine does to the "
+        "pace, it does hardly to that.\n",
+        "| trials | window | first | pods/min: sweep | Jobs | bare | ratio to Jobs "
+        "| the window full: sweep | Jobs | bare | ratio to Jobs | writes per pod: "
         "sweep | Jobs | bare | CPU per pod: sweep | Jobs | bare | ratio to Jobs | other work: sweep | Jobs | bare |",
-        "|---:|---:|---|" + "---:|" * 14,
+        "|---:|---:|---|" + "---:|" * 18,
     ]
     for pair in pairs:
         ours, theirs, bare = pair["sweep"], pair["jobs"], pair.get("bare")
@@ -245,14 +249,20 @@ def _beside_jobs(pairs: Sequence[Pair]) -> list[str]:
         writes = sum(ours["audit"]["writes_of_all"].values()) / (2 * ours["trials"] + ours["groups"])
         cells = [
             f"{ours['trials']:,}", f"{ours['parallelism']:,}", first, f"{ours['podsPerMinute']:,.0f}",
-            f"{theirs['podsPerMinute']:,.0f}", f"{bare['podsPerMinute']:,.0f}" if bare else "", f"{_pace_ratio(pair):.2f}",
+            f"{theirs['podsPerMinute']:,.0f}", f"{bare['podsPerMinute']:,.0f}" if bare else "",
+            f"{_whole_ratio(pair):.2f}", f"{ours['steadyPodsPerMinute']:,.0f}",
+            f"{theirs['steadyPodsPerMinute']:,.0f}", f"{bare['steadyPodsPerMinute']:,.0f}" if bare else "",
+            f"{_pace_ratio(pair):.2f}",
             f"{writes:.1f}", f"{theirs['writesPerPod']:.1f}", f"{bare['writesPerPod']:.1f}" if bare else "",
             f"{ours['cpuPerPodMs']:.0f} ms", f"{theirs['cpuPerPodMs']:.0f} ms", f"{bare['cpuPerPodMs']:.0f} ms" if bare else "",
             f"{_cpu_ratio(pair):.2f}", _others(ours), _others(theirs), _others(bare) if bare else "",
         ]  # fmt: skip
         rows.append(f"| {' | '.join(cells)} |")
+    whole = [_whole_ratio(pair) for pair in pairs]
     paces, cpus = [_pace_ratio(pair) for pair in pairs], [_cpu_ratio(pair) for pair in pairs]
-    rows.append(f"\nRatio of pods per minute: {_spread(paces)}; of CPU per pod: {_spread(cpus)}.\n")
+    rows.append(
+        f"\nRatio of pods per minute: {_spread(whole)}, the window full: {_spread(paces)}; of CPU per pod: {_spread(cpus)}.\n"
+    )
     floors = [pair for pair in pairs if "bare" in pair]
     if floors:
         most = [pair["jobs"]["cpuPerPodMs"] / pair["bare"]["cpuPerPodMs"] for pair in floors]
@@ -278,8 +288,13 @@ def _cpu_shares(pairs: Sequence[Pair]) -> Iterator[str]:
             yield f"| {word} | " + " | ".join(f"{100 * statistics.median(s):.0f} %" if s else "" for s in shares) + " |"
 
 
-def _pace_ratio(pair: Pair) -> float:
+def _whole_ratio(pair: Pair) -> float:
     return float(pair["sweep"]["podsPerMinute"] / pair["jobs"]["podsPerMinute"])
+
+
+def _pace_ratio(pair: Pair) -> float:
+    """The window full."""
+    return float(pair["sweep"]["steadyPodsPerMinute"] / pair["jobs"]["steadyPodsPerMinute"])
 
 
 def _cpu_ratio(pair: Pair) -> float:

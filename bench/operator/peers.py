@@ -15,7 +15,7 @@ from typing import Any, Literal
 from bench.operator.ends import JOB_ROLE, plan_of, sweep_of
 from bench.operator.measure import JUDGES, SWEEP, Meter, Options, bench, paths, per_pod, what_was
 from bench.operator.servers import NAMESPACE, Server
-from bench.operator.traces import log_of, script_found
+from bench.operator.traces import log_of, script_found, steady
 from bench.operator.usage import cpu
 
 Json = dict[str, Any]
@@ -60,7 +60,8 @@ def of_script(options: Options, what: Peer, keep: Path | None = None) -> Json:
     return {
         "what": what, **what_was(options), "trialsSeconds": round(seconds, 1), "completeSeconds": round(script, 1),
         "trialsPerMinute": round(60 * size.trials / seconds, 1),
-        "podsPerMinute": round(60 * (2 * size.trials + found.judged_meanwhile) / seconds, 1), "podsEnded": len(journal),
+        "podsPerMinute": round(60 * (2 * size.trials + found.judged_meanwhile) / seconds, 1),
+        "steadyPodsPerMinute": round(steady(journal), 1), "podsEnded": len(journal),
         "use": used_by, "cpuPerPodMs": per_pod(used_by, pods), "audit": {"writes_of_all": found.writes_of_all},
         "writesPerPod": round(sum(found.writes_of_all.values()) / pods, 2),
     }  # fmt: skip

@@ -120,6 +120,14 @@ def bucket_of(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+def steady(journal: Collection[Json]) -> float:
+    """Pods that end per minute between a fifth and four fifths of the trials: while the window neither fills nor empties, which a
+    large run does once and a small one does not much else."""
+    ends = sorted(line["at"] for line in journal if line["role"] == "verify")
+    begin, end = ends[len(ends) // 5], ends[4 * len(ends) // 5]
+    return 60 * sum(begin < line["at"] <= end for line in journal) / (end - begin)
+
+
 @dataclass(frozen=True)
 class ScriptFound:
     """The run of a script: ``findings`` as those of a sweep, ``first`` and ``last`` as its: the first pod that was created, the

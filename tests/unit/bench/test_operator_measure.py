@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.operator.measure import first_write, of_latencies
-from bench.operator.traces import Request, ScriptFound, script_found
+from bench.operator.traces import Request, ScriptFound, script_found, steady
 from bench.operator.usage import cpu, most_memory
 
 
@@ -124,3 +124,10 @@ def test_a_process_that_is_gone_has_used_nothing_that_is_known() -> None:
     assert most_memory(os.getpid()) > 1
     with pytest.raises(FileNotFoundError):
         cpu(2**22 + 1)
+
+
+def test_the_pace_of_a_full_window_leaves_out_its_filling_and_emptying() -> None:
+    verified = [0.0, 50.0, *(100.0 + 6 * number for number in range(7)), 500.0]  # the middle: 100 to 136
+    journal: list[dict[str, Any]] = [{"role": "verify", "at": at} for at in verified]
+    journal += [{"role": role, "at": at} for role, at in (("work", 99.0), ("work", 101.0), ("judge", 136.0), ("judge", 137.0))]
+    assert steady(journal) == 60 * (6 + 2) / 36

@@ -18,12 +18,12 @@ MACHINE = {"date": "2026-12-01", "cpu": "Abacus", "cores": 2, "memory": "4 GiB",
 
 
 def result(kind: str, what: str, stamp: int, trials: int = 1_980, **more: Any) -> Json:
-    """A raw result; the sweep makes 1,800 pods a minute."""
+    """A raw result; the sweep makes 1,800 pods a minute while the window is full."""
     own = {
         "kind": kind, "code": "abc", "session": "S", "command": "make bench-operator", "machine": MACHINE, "what": what,
         "date": "2026-12-01T10:00:00+00:00", "trials": trials, "groups": trials // 6, "parallelism": 1000, "nodes": 20,
-        "podSeconds": {"work": 4.0}, "limits": LIMITS, "trialsPerMinute": 900.0, "podsPerMinute": 1800.0,
-        "completeSeconds": 100.0,
+        "podSeconds": {"work": 4.0}, "limits": LIMITS, "trialsPerMinute": 900.0, "podsPerMinute": 1600.0,
+        "steadyPodsPerMinute": 1800.0, "completeSeconds": 100.0,
         "use": {"cpuSeconds": {"etcd": 30.0, "operator": 10.0}, "share": {"etcd": 0.75, "operator": 0.25}, "othersSeconds": 10.0},
         "cpuPerPodMs": 50.0, "file": f"{stamp:02d}-{kind}-{what}-{trials}.json",
     }  # fmt: skip
@@ -44,7 +44,7 @@ def result(kind: str, what: str, stamp: int, trials: int = 1_980, **more: Any) -
 def pair(number: int, jobs: float, stamp: int, session: str = "S", **more: Any) -> list[Json]:
     """A sweep and plain Jobs that make ``jobs`` pods a minute."""
     key: Json = {"pair": f"{session}-{number}", "session": session}
-    theirs: Json = {"podsPerMinute": jobs, "cpuPerPodMs": 80.0}
+    theirs: Json = {"podsPerMinute": jobs, "steadyPodsPerMinute": jobs, "cpuPerPodMs": 80.0}
     return [
         result("pair", "sweep", stamp, **key, **more),
         result("pair", "jobs", stamp + 1, **key, **theirs),
@@ -91,7 +91,7 @@ def promised(found: list[Json]) -> dict[str, tuple[str, str]]:
 def test_promises_are_held_against_the_results() -> None:
     assert promised(everything()) == {
         "19,998 trials": ("0 findings, Complete", "yes"),
-        "pods per minute beside plain Jobs": ("median **1.60**, 1.50 to 1.80 in 3 pairs", "yes"),
+        "pods per minute beside plain Jobs": ("median **1.60**, 1.50 to 1.80 in 3 pairs (the whole runs: 1.42)", "yes"),
         "writes per trial": ("8.00", "yes"),
         "reads per trial": ("0.00", "yes"),
         "memory of the operator": ("160.0 MiB", "yes"),
@@ -112,7 +112,7 @@ def _findings(found: list[Json]) -> None:
 def _slow(found: list[Json]) -> None:
     for one in found:
         if one["what"] == "jobs":
-            one["podsPerMinute"] = 1300.0
+            one["steadyPodsPerMinute"] = 1300.0
 
 
 def _writes(found: list[Json]) -> None:
@@ -151,7 +151,7 @@ def _long_dead(found: list[Json]) -> None:
     ("happened", "what", "value"),
     [
         (_findings, "19,998 trials", "3 findings, Complete"),
-        (_slow, "pods per minute beside plain Jobs", "median **1.38**, 1.38 to 1.38 in 3 pairs"),
+        (_slow, "pods per minute beside plain Jobs", "median **1.38**, 1.38 to 1.38 in 3 pairs (the whole runs: 1.42)"),
         (_writes, "writes per trial", "8.01"),
         (_reads, "reads per trial", "0.01"),
         (_memory, "memory of the operator", "300.5 MiB"),
