@@ -83,6 +83,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, help=f"of the sweep (default {FULL})")
     parser.add_argument("--parallelism", type=int, default=1000)
     parser.add_argument("--pairs", type=int, help=f"rounds of sweep, plain Jobs and bare pods (default {PAIRS} of {PAIR} trials)")
+    parser.add_argument("--no-floor", action="store_true", help="rounds without the bare pods")
     parser.add_argument("--only", choices=("sweep", "jobs", "bare"), help="no rounds: one run")
     parser.add_argument("--kill", type=float, help="kill -9 the operator when this share of the trials is sealed")
     parser.add_argument("--latency", type=float, metavar="TRIALS_PER_MINUTE", help="one run at this pace")
@@ -105,7 +106,7 @@ def main() -> None:
     elif options.burst:
         found = [measured(of_burst, "burst")]
     elif options.pairs:
-        found = pairs(options.pairs, options.trials or PAIR, options.parallelism)
+        found = pairs(options.pairs, options.trials or PAIR, options.parallelism, floor=not options.no_floor)
     else:
         found = everything(options.parallelism)
     draw()
@@ -114,10 +115,10 @@ def main() -> None:
         sys.exit(f"the audit has findings: {', '.join(bad[0]['audit']['findings'][:5])}; see docs/bench/operator")
 
 
-def pairs(number: int, trials: int, parallelism: int) -> list[dict[str, Any]]:
+def pairs(number: int, trials: int, parallelism: int, *, floor: bool = True) -> list[dict[str, Any]]:
     """Sweep, plain Jobs and bare pods in turn, each time from another one on: who comes first has the machine as it is then."""
     plan = Options(Size.of(trials), parallelism)
-    runs = [partial(of_sweep, plan), partial(of_script, plan, "jobs"), partial(of_script, plan, "bare")]
+    runs = [partial(of_sweep, plan), partial(of_script, plan, "jobs"), *([partial(of_script, plan, "bare")] if floor else [])]
     found = []
     for index in range(number):
         turn = index % len(runs)
