@@ -64,7 +64,7 @@ class Executor:
             self._sink(view, Happened.CHANGED)
 
     def _dropped(self, view: View) -> None:
-        if self.store.delete(view):
+        if self.store.delete(view, for_good=True):
             self._sink(view, Happened.GONE)
 
     # -- creations

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from realcli_operator.kube.changes import Changes, Following
 from realcli_operator.kube.names import Kind
-from realcli_operator.kube.tombstones import Tombstones
+from realcli_operator.kube.tombstones import FOR_GOOD, Tombstones
 from realcli_operator.kube.views import KIND_OF_VIEW, JobView, PodView, SweepView, TrialView, View
 
 Ident = tuple[str, str]
@@ -100,7 +100,7 @@ class Store:
         kind = KIND_OF_VIEW[type(view)]
         ident = (view.namespace, view.name)
         known = self._objects[kind].get(ident)
-        if (known is None or known.uid != view.uid) and view.uid in self._tombstones:
+        if (known is None or known.uid != view.uid) and self._tombstones.covers(view.uid, view.resource_version):
             return False
         if known is not None:
             if view.resource_version <= known.resource_version:
@@ -110,13 +110,14 @@ class Store:
         self._index(kind, ident, view)
         return True
 
-    def delete(self, view: View) -> bool:
-        """The object was seen deleted: drop it (not a newer one of the same name) and never take its uid again."""
+    def delete(self, view: View, *, for_good: bool = False) -> bool:
+        """The object was seen deleted, or without the label by which it is watched: drop it (not a newer one of the same name),
+        and take nothing of it again that is not newer. ``for_good``: we have deleted it, whatever version is known of it."""
         kind = KIND_OF_VIEW[type(view)]
-        self._tombstones.add(view.uid)
+        self._tombstones.add(view.uid, FOR_GOOD if for_good else view.resource_version)
         ident = (view.namespace, view.name)
         known = self._objects[kind].get(ident)
-        if known is None or known.uid != view.uid:
+        if known is None or known.uid != view.uid or not (for_good or known.resource_version <= view.resource_version):
             return False
         self._drop(kind, ident, known)
         return True

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from realcli_operator.kube.informer import WatchSettings
-from realcli_operator.kube.names import Key, Kind, trial_key
+from realcli_operator.kube.names import LABEL_MANAGED_BY, MANAGER, Key, Kind, trial_key
 
 pytestmark = pytest.mark.apiserver
 
@@ -88,6 +88,33 @@ async def test_foreign_pods_are_not_seen(control_plane: Any, running: Any, admin
     async with running(control_plane) as operator:
         assert operator.layer.store.pod("one", "foreign") is None
     await admin.send("DELETE", "/api/v1/namespaces/one/pods/foreign?gracePeriodSeconds=0")
+
+
+async def test_a_pod_that_loses_its_label_and_gets_it_again_is_seen_again(
+    control_plane: Any, running: Any, admin: Any, wait_for: Any
+) -> None:
+    path = "/api/v1/namespaces/one/pods"
+    ours = {LABEL_MANAGED_BY: MANAGER}
+    pod = {"metadata": {"name": "astray", "labels": ours}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+
+    async def label(value: str | None) -> None:
+        await admin.merge(f"{path}/astray", {"metadata": {"labels": {LABEL_MANAGED_BY: value}}})
+
+    await admin.send("POST", path, pod)
+    async with running(control_plane) as operator:
+
+        async def seen() -> bool:
+            return operator.layer.store.pod("one", "astray") is not None
+
+        async def unseen() -> bool:
+            return not await seen()
+
+        assert await seen()
+        await label(None)
+        await wait_for(unseen, "the pod is not ours without its label")
+        await label(MANAGER)
+        await wait_for(seen, "the pod is ours again")
+    await admin.send("DELETE", f"{path}/astray?gracePeriodSeconds=0")
 
 
 async def test_deletions_missed_during_a_410_are_pruned(

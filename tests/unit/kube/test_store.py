@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from realcli_operator.kube.names import LABEL_SWEEP, LABEL_TRIAL, Kind
 from realcli_operator.kube.project import project
 from realcli_operator.kube.store import Store
-from realcli_operator.kube.tombstones import Tombstones
+from realcli_operator.kube.tombstones import FOR_GOOD, Tombstones
 from realcli_operator.kube.views import View
 
 
@@ -74,6 +74,22 @@ def test_a_deleted_object_never_comes_back_but_its_name_may() -> None:
     assert [p.uid for p in store.pods_of_trial("one", "t")] == ["second"]
 
 
+def test_an_object_that_lost_its_label_and_has_it_again_is_back() -> None:
+    store = Store()
+    store.put(view(Kind.POD, "p", 5, trial="t"))
+    assert store.delete(view(Kind.POD, "p", 7, trial="t"))
+    assert store.put(view(Kind.POD, "p", 9, trial="t"))
+    assert not store.delete(view(Kind.POD, "p", 7, trial="t")), "a slower source told of its going"
+    assert [p.resource_version for p in store.pods_of_trial("one", "t")] == [9]
+
+
+def test_what_we_have_deleted_ourselves_does_not_come_back_in_a_later_version() -> None:
+    store = Store()
+    store.put(view(Kind.POD, "p", 5, trial="t"))
+    assert store.delete(view(Kind.POD, "p", 5, trial="t"), for_good=True)
+    assert not store.put(view(Kind.POD, "p", 6, trial="t")), "its last change before it went came late"
+
+
 def test_prune_drops_what_the_list_did_not_hold() -> None:
     store = Store()
     for name, version in [("kept", 1), ("ghost", 2), ("newer", 50)]:
@@ -113,6 +129,16 @@ class StoreMachine(RuleBasedStateMachine):
             self.version += 1
             gone = self.cluster.pop(name)
             self.events.append(("delete", view(Kind.POD, name, self.version, gone.uid, trial=gone.trial)))
+
+    @rule(name=st.sampled_from("pqr"))
+    def lose_label_and_get_it_again(self, name: str) -> None:
+        """A watch with a selector tells of the first as of a deletion."""
+        if name in self.cluster:
+            found = self.cluster[name]
+            self.version += 2
+            self.events.append(("delete", view(Kind.POD, name, self.version - 1, found.uid, trial=found.trial)))
+            self.cluster[name] = view(Kind.POD, name, self.version, found.uid, trial=found.trial)
+            self.events.append(("put", self.cluster[name]))
 
     @rule()
     def take_snapshot(self) -> None:
@@ -169,10 +195,19 @@ def test_the_newest_deletions_are_remembered_whatever_a_uid_looks_like() -> None
     tombs = Tombstones(3)
     plain = [str(UUID(int=number)) for number in (10, 171, 2**127)]
     for uid in ("uid-a", *plain[:2], plain[1]):
-        tombs.add(uid)
-    assert all(uid in tombs for uid in ("uid-a", *plain[:2]))
-    tombs.add(plain[2])
-    assert ("uid-a" in tombs, len(tombs)) == (False, 3)
-    assert all(uid in tombs for uid in plain)
+        tombs.add(uid, 5)
+    assert all(tombs.covers(uid, 5) for uid in ("uid-a", *plain[:2]))
+    tombs.add(plain[2], 5)
+    assert (tombs.covers("uid-a", 5), len(tombs)) == (False, 3)
+    assert all(tombs.covers(uid, 5) for uid in plain)
     odd = [plain[1].upper(), plain[1].replace("-", ""), plain[1][:-1] + "g", plain[1][:-2] + "  ", str(UUID(int=11))]
-    assert not any(uid in tombs for uid in odd)
+    assert not any(tombs.covers(uid, 5) for uid in odd)
+
+
+def test_an_end_covers_what_is_not_newer_and_only_grows() -> None:
+    tombs = Tombstones()
+    tombs.add("a", 7)
+    tombs.add("a", 5)
+    assert [tombs.covers("a", version) for version in (6, 7, 8)] == [True, True, False]
+    tombs.add("a", FOR_GOOD)
+    assert tombs.covers("a", 2**62)
