@@ -272,11 +272,11 @@ async def test_what_a_sweep_that_is_gone_leaves_does_not_grow(a: Any, store: Loo
     await observer.sweep(KEY)
     changes = observer.memory(a.sweep().uid).trials
     for ordinal in range(8):
-        store.delete(a.settled(ordinal))
+        store.delete(a.settled(ordinal), for_good=True)
         assert len(changes.names) <= 5
     assert changes.lost
     for group in range(4):
-        store.delete(a.job(judge_job("first", group), done=True))
+        store.delete(a.job(judge_job("first", group), done=True), for_good=True)
     facts = await observer.sweep(KEY)
     assert facts is not None
     assert not facts.rows
