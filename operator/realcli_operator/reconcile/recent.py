@@ -26,6 +26,8 @@ ACTIVE = frozenset({Phase.QUEUED, Phase.WORKING, Phase.VERIFYING})
 NOT_THE_LANE = frozenset({"Cancelled", "VerifierFault"})
 """Ends that say nothing of the lane: asked for, or the task's own (which is withdrawn for it)."""
 
+OF_THE_NODE = frozenset({"NodeLost"})
+"""Ends that speak of the node and of nothing that ran there: a young sweep may have all its pods on it."""
 NOT_THE_NODE = frozenset(
     {"ProviderUnavailable", "ProviderTooSlow", "StorageUnavailable", "SimulatorFailed", "ConfigurationError", "ModelMismatch"}
 )
@@ -201,8 +203,10 @@ class End(NamedTuple):
 
     def lanes(self, owned: Owned) -> tuple[Lane, ...]:
         """Those it speaks of."""
-        found = (*_of_configuration(self.row, owned), _lane(Scope.TASK, self.row.task))
-        return (*found, _lane(Scope.NODE, self.node)) if self.node else found
+        node = (_lane(Scope.NODE, self.node),) if self.node else ()
+        if self.reason in OF_THE_NODE:
+            return node
+        return (*_of_configuration(self.row, owned), _lane(Scope.TASK, self.row.task), *node)
 
 
 def lanes_of(row: Row, owned: Owned) -> tuple[Lane, ...]:

@@ -289,12 +289,21 @@ class TestBreaker:
     def test_two_ends_or_mixed_reasons_are_no_pattern(self, two: World) -> None:
         fail(two, "one.x", "ProviderUnavailable", 2)
         assert two.breaker().open == {}
-        two.failed(two.ordinals("one.x")[-1], "NodeLost", ago=50)
+        two.failed(two.ordinals("one.x")[-1], "SessionLost", ago=50)
         assert two.breaker().open == {}, "two of three are most, and too few"
         fail(two, "one.x", "ProviderUnavailable", 3)
         for ordinal in two.ordinals("one.x")[-3:]:
-            two.failed(ordinal, "NodeLost", ago=50)
+            two.failed(ordinal, "SessionLost", ago=50)
         assert two.breaker().open == {}, "half is not most"
+
+    def test_a_lost_node_stops_neither_what_ran_there_nor_its_tasks(self, two: World) -> None:
+        """All pods of a young sweep may have been on it."""
+        fail(two, "one.x", "NodeLost", 5, node="n1")
+        assert two.breaker().open == {}
+        assert two.admit().broken == frozenset()
+        fail(two, "two.y", "NodeLost", 3, node="n1")
+        assert list(two.breaker().open) == [lane(Scope.NODE, "n1")]
+        assert two.breaker().nodes == {"n1"}
 
     def test_older_successes_do_not_hide_that_it_has_broken(self, two: World) -> None:
         for ordinal in two.ordinals("one.x")[-5:]:
