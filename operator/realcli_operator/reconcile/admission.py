@@ -13,7 +13,17 @@ from realcli.api.plan import Plan as FrozenPlan
 from realcli_operator.reconcile.breaker import Breaker
 from realcli_operator.reconcile.order import order_of
 from realcli_operator.reconcile.policy import Policy
-from realcli_operator.reconcile.recent import ACTIVE, Lane, Owned, Row, Scope, lanes_of, left_until, owned_lanes
+from realcli_operator.reconcile.recent import (
+    ACTIVE,
+    Lane,
+    Owned,
+    Row,
+    Scope,
+    lanes_of,
+    lanes_of_configuration,
+    left_until,
+    owned_lanes,
+)
 from realcli_operator.reconcile.rows import Rows
 
 _ASKED: Final = frozenset({Scope.ENDPOINT, Scope.KEY})
@@ -77,16 +87,19 @@ class _Gate:
         rank = order_of(plan).rank
         due: list[float] = []
         waiting: list[Row] = []
+        configurations, tasks = Counter[str](), Counter[str]()
         for row in rows.open.values():
             if row.phase in ACTIVE:
                 if not row.awaiting or row.name in bounds.holders:
-                    self._enter(row)
+                    configurations[row.configuration] += 1
+                    tasks[row.task] += 1
             elif not row.view.deleting and row.task not in bounds.withdrawn:
                 left = left_until(row.retry_after, now, policy.max_backoff)
                 if left > 0:
                     due.append(left)
                 else:
                     waiting.append(row)
+        self._begin_with(configurations, tasks)
         waiting.sort(key=lambda row: rank.get(row.ordinal, row.ordinal))
         self.kept = [row for row in waiting if row.name in granted]
         self.fresh = [row for row in waiting if row.name not in granted]
@@ -127,6 +140,15 @@ class _Gate:
         self._enter(row)
         self.probing.update(open_)
         return True
+
+    def _begin_with(self, configurations: Counter[str], tasks: Counter[str]) -> None:
+        """Those that have a pod, by configuration and by task."""
+        self.active = configurations.total()
+        for name, number in configurations.items():
+            for lane in lanes_of_configuration(name, self.owned):
+                self.in_lane[lane] += number
+        for name, number in tasks.items():
+            self.in_lane[Lane(Scope.TASK, name)] += number
 
     def _enter(self, row: Row) -> None:
         self.active += 1

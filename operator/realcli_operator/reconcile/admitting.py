@@ -29,7 +29,8 @@ class Admitting(SweepStep):
     def _admission(self, plan: FrozenPlan, rows: Rows) -> Admission:
         """Who may start, and why not more."""
         spec = self.facts.spec
-        ends = rows.newest_ends(self.policy.recent_ends)
+        # How others fared matters to the breaker where some failed.
+        ends = rows.newest_ends(self.policy.recent_ends) if rows.failing else []
         owned = owned_lanes(plan, spec.models)
         breaker = breaker_of(plan, rows.open.values(), ends, self.now, self.policy, +rows.sealed, owned)
         throttled = throttled_caps(plan, rows, throttle_ends(rows, spec, self.policy), spec, self.policy)

@@ -7,7 +7,7 @@ whole seconds UTC, as the API keeps them: they sort as text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -66,28 +66,33 @@ NO_KEY: Final = Lane(Scope.KEY, "")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One trial, as far as the sweep cares."""
+    """One trial, as far as the sweep cares. What each step asks of every open one is read once, when it changes."""
 
     view: TrialView
     ordinal: int
     phase: Phase
     reason: str
     retry_after: str | None
+    name: str = field(init=False, repr=False, compare=False)
+    configuration: str = field(init=False, repr=False, compare=False)
+    task: str = field(init=False, repr=False, compare=False)
+    awaiting: bool = field(init=False, repr=False, compare=False)
+    """Whether its tests ended without a verdict and the control of its task decides."""
+    sealed_work: bool = field(init=False, repr=False, compare=False)
+    """Whether its agent is done, with a seal, and its verifier is not."""
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.view.name
-
-    @property
-    def configuration(self) -> str:
-        """Its configuration."""
-        return str(self.view.spec["configuration"])
-
-    @property
-    def task(self) -> str:
-        """Its task."""
-        return str(self.view.spec["task"])
+    def __post_init__(self) -> None:
+        status, verifying = self.view.status, self.phase is Phase.VERIFYING
+        end = BY_REASON.get(str(status.get("workEnd"))) if verifying else None
+        read = {
+            "name": self.view.name,
+            "configuration": str(self.view.spec["configuration"]),
+            "task": str(self.view.spec["task"]),
+            "awaiting": verifying and status.get("awaiting") is not None,
+            "sealed_work": end is not None and is_valid(end.reason),
+        }
+        for name, value in read.items():
+            object.__setattr__(self, name, value)
 
     @property
     def mode(self) -> str:
@@ -110,11 +115,6 @@ class Row:
         return _number(self.view.status.get("round")) or 1
 
     @property
-    def awaiting(self) -> bool:
-        """Whether its tests ended without a verdict and the control of its task decides."""
-        return self.phase is Phase.VERIFYING and self.view.status.get("awaiting") is not None
-
-    @property
     def runs_control(self) -> bool:
         """Whether it has made a pod of the control it was given, and does not wait to make the next."""
         return bool(_number(self.view.status.get("controlAttempt"))) and self.retry_after is None
@@ -135,12 +135,6 @@ class Row:
     def throttled(self) -> Decimal | None:
         """Share of the requests of the attempt of its status that were answered 429; None: unknown."""
         return share_of(self.view.status.get("throttled"))
-
-    @property
-    def sealed_work(self) -> bool:
-        """Whether its agent is done, with a seal, and its verifier is not."""
-        end = BY_REASON.get(str(self.view.status.get("workEnd")))
-        return self.phase is Phase.VERIFYING and end is not None and is_valid(end.reason)
 
     @property
     def running(self) -> Mapping[str, Any]:
@@ -206,24 +200,24 @@ class End(NamedTuple):
         node = (_lane(Scope.NODE, self.node),) if self.node else ()
         if self.reason in OF_THE_NODE:
             return node
-        return (*_of_configuration(self.row, owned), _lane(Scope.TASK, self.row.task), *node)
+        return (*lanes_of_configuration(self.row.configuration, owned), _lane(Scope.TASK, self.row.task), *node)
 
 
 def lanes_of(row: Row, owned: Owned) -> tuple[Lane, ...]:
     """The lanes of a trial and its newest attempt."""
-    lanes = (*_of_configuration(row, owned), _lane(Scope.TASK, row.task))
+    lanes = (*lanes_of_configuration(row.configuration, owned), _lane(Scope.TASK, row.task))
     node = row.node
     return (*lanes, _lane(Scope.NODE, node)) if node else lanes
 
 
 def admission_lanes(row: Row, owned: Owned) -> tuple[Lane, Lane]:
     """The lanes whose concurrency is limited."""
-    configuration, model, *_ = _of_configuration(row, owned)
+    configuration, model, *_ = lanes_of_configuration(row.configuration, owned)
     return configuration, model
 
 
-def _of_configuration(row: Row, owned: Owned) -> tuple[Lane, Lane, Lane, Lane]:
-    configuration = row.configuration
+def lanes_of_configuration(configuration: str, owned: Owned) -> tuple[Lane, Lane, Lane, Lane]:
+    """Its own, and those it shares; of one that the plan does not know its own alone."""
     return owned.get(configuration) or (_lane(Scope.CONFIGURATION, configuration), NO_MODEL, NO_ENDPOINT, NO_KEY)
 
 

@@ -83,6 +83,8 @@ class Rows(Mapping[int, Row]):
         """By configuration."""
         self.shares: Counter[Decimal] = Counter()
         """Of requests that the provider answered 429: how many last attempts met it."""
+        self.failing = 0
+        """Trials whose last end was the infrastructure's."""
         self.spent = NOTHING
         self.move(trials)
 
@@ -226,6 +228,8 @@ class Rows(Mapping[int, Row]):
             (self._complete.add if whole else self._complete.discard)(group)
         if row.phase is Phase.SEALED:
             self.sealed[row.configuration] += number
+        if kept.end is not None and kept.end.failing:
+            self.failing += number
         if met is not None:
             self.shares[met] += number
             if not self.shares[met]:

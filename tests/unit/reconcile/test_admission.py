@@ -296,6 +296,19 @@ class TestBreaker:
             two.failed(ordinal, "SessionLost", ago=50)
         assert two.breaker().open == {}, "half is not most"
 
+    @pytest.mark.parametrize("failing", [0, 3])
+    def test_that_all_is_proven_hides_no_failure(self, two: World, failing: int) -> None:
+        """Where nothing failed there is nothing to find out, and no time at which that would change."""
+        for ordinal in two.ordinals("two.y")[:4]:
+            two.ended(ordinal, ago=50)
+        two.works(two.ordinals("one.x")[-1], since=20)
+        fail(two, "one.x", "ProviderUnavailable", failing)
+        rows = two.rows.values()
+        found = breaker_of(two.plan, rows, ends_of(rows), two.a.now, POLICY, ["one.x", "two.y"])
+        assert found.proven == {"one.x", "two.y"}
+        assert list(found.open) == ([lane(Scope.CONFIGURATION, "one.x")] if failing else [])
+        assert (found.again is None) is (failing == 0)
+
     def test_a_lost_node_stops_neither_what_ran_there_nor_its_tasks(self, two: World) -> None:
         """All pods of a young sweep may have been on it."""
         fail(two, "one.x", "NodeLost", 5, node="n1")

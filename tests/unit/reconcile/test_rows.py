@@ -80,6 +80,7 @@ def seen(rows: Rows, plan: Any) -> dict[str, Any]:
         "sealed": +rows.sealed,
         "finished": {group: number for group, number in rows.finished(plan).items() if number},
         "spent": rows.spent,
+        "failing": rows.failing,
         "ends": rows.newest_ends(100),
         "two": rows.newest_ends(2),
         "throttle": rows.throttle_ends(2),
@@ -151,6 +152,7 @@ def test_sums_and_orders_are_those_of_the_plain_rules(changes: list[Any], a: Any
     assert all((ordinal in rows) is (ordinal in views) for ordinal in range(16))
     assert +rows.phases == Counter((row.mode, row.phase) for row in plain)
     assert +rows.sealed == Counter(row.configuration for row in plain if row.phase is Phase.SEALED)
+    assert rows.failing == sum(end.failing for end in ends_of(plain))
     assert rows.shares == Counter(end.throttled for end in ends_of(plain) if end.throttled is not None)
     over = [row.ordinal for row in plain if row.phase.terminal and row.reason != "Cancelled"]
     assert rows.finished(plan) == Counter(plan.group_of(ordinal) for ordinal in over)
