@@ -13,6 +13,8 @@ import orjson
 import yaml
 
 MERGE = "application/merge-patch+json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+"""Nobody here reads the answer to a write."""
 LIMIT = 64
 """Connections at once."""
 TRIES = 20
@@ -49,9 +51,10 @@ class Http:
     async def send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
         """JSON of the answer; `Answer` for what is refused. Overload and broken connections are tried again."""
         data = None if body is None else orjson.dumps(body)
+        headers = {"Content-Type": content_type} | ({} if method == "GET" else {"Accept": METADATA})
         for number in range(TRIES):
             try:
-                async with self._session.request(method, path, data=data, headers={"Content-Type": content_type}) as response:
+                async with self._session.request(method, path, data=data, headers=headers) as response:
                     raw = await response.read()
             except (aiohttp.ClientError, TimeoutError, OSError):
                 await asyncio.sleep(min(2.0, 0.1 * 2**number))

@@ -211,7 +211,7 @@ def test_an_anchor_that_is_no_digest_is_not_compared_with_anything(realcli: Run,
 
 
 def test_version(realcli: Run) -> None:
-    assert realcli("--version")[:2] == (0, "realcli 0.5.0\n")
+    assert realcli("--version")[:2] == (0, "realcli 0.6.0\n")
 
 
 def test_an_endpoint_that_is_none_is_named(realcli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
