@@ -48,21 +48,19 @@ class MortalTransport(Transport):
         """Every try of every request: verb, path."""
         self._fatal = fatal
 
-    async def _once(
-        self, method: str, path: str, resource: str, query: Mapping[str, str] | None, body: Any, content_type: str
-    ) -> bytes:
+    async def _once(self, method: str, path: str, resource: str, query: Mapping[str, str] | None, body: Any, *form: str) -> bytes:
         if self._turn is None or method not in WRITES:
-            return await self._alive(method, path, resource, query, body, content_type)
+            return await self._alive(method, path, resource, query, body, *form)
         async with self._turn:  # never left by the write after which it dies
-            return await self._alive(method, path, resource, query, body, content_type)
+            return await self._alive(method, path, resource, query, body, *form)
 
     async def _alive(
-        self, method: str, path: str, resource: str, query: Mapping[str, str] | None, body: Any, content_type: str
+        self, method: str, path: str, resource: str, query: Mapping[str, str] | None, body: Any, *form: str
     ) -> bytes:
         if self.died.is_set():
             await asyncio.Event().wait()
         self.requests.append(f"{method} {path}")
-        answer = await super()._once(method, path, resource, query, body, content_type)
+        answer = await super()._once(method, path, resource, query, body, *form)
         if self.died.is_set():
             await asyncio.Event().wait()
         if method in WRITES and "dryRun" not in (query or {}):
