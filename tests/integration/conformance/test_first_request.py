@@ -6,6 +6,7 @@ writes them anew. A difference without a new version of the program means that a
 
 from __future__ import annotations
 
+import calendar
 import hashlib
 import json
 import os
@@ -33,6 +34,7 @@ def normal(text: str, places: Mapping[str, str]) -> str:
     text = re.sub(r" \([A-Za-z]+ [0-9.]+; x86_64\) unknown ", " (X) ", text)
     text = re.sub(r"\bcch=[0-9a-f]+;", "cch=X;", text)
     text = re.sub(r"<timezone>[^<]*</timezone>", "<timezone>X</timezone>", text)
+    text = re.sub(rf"\b(?:{'|'.join(calendar.month_name[1:])}) 20\d\d\b", "MONTH", text)
     return re.sub(r"\b20\d\d[-/]\d\d[-/]\d\d\b", "DATE", text)
 
 
