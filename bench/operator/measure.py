@@ -24,7 +24,7 @@ from bench.operator.usage import cpu, machine_cpu, most_memory
 
 SWEEP = "bench"
 RUNS = {"plan": 1.0, "work": 20.0, "verify": 10.0, "judge": 1.0, "report": 1.0}
-"""Seconds. Long enough that most pods of the window run: of pods of a few seconds nine in ten would wait in a queue, where
+"""Seconds. Long enough that a third to a half of a full window runs: of pods of a few seconds nine in ten wait in a queue, where
 controllers take several of their changes for one and cost less than they do in a cluster that is not drowned."""
 WORKERS, JUDGES, RATE = 64, 32, 1000.0
 LOOK = 1.0
